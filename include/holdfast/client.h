@@ -1,0 +1,84 @@
+#pragma once
+
+#include <holdfast/error.h>
+#include <holdfast/inspect.h>
+#include <holdfast/lease.h>
+#include <holdfast/options.h>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace holdfast {
+
+namespace client {
+class Service;  // what a Client is made of; private to the library
+}
+
+// This process's door to one store. Thread-safe. Make one a process and store:
+// all its locks and waiters share a small constant number of connections.
+// After fork() the child's copies are inert; make a new Client there.
+class Client {
+ public:
+  // "sqlite:/path/file.db", "memory:", ...; see docs/engines.
+  // invalid_argument, unavailable, unauthorized.
+  static Result<Client> open(std::string_view url, ClientOptions options = {});
+
+  // Drains releases for at most 1 s. Leases outlive the Client that made them.
+  ~Client();
+  Client(Client&&) noexcept;
+  Client& operator=(Client&&) noexcept;
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+
+  // Waits as long as options.wait says.
+  // busy (wait = 0), timed_out, cancelled: nothing is held.
+  // unavailable, outcome_unknown, invalid_argument, unsupported, unauthorized.
+  Result<Lease> acquire(std::string_view name, const AcquireOptions& options = {});
+
+  // acquire() with wait = 0.
+  Result<Lease> try_acquire(std::string_view name, AcquireOptions options = {});
+
+  // Acquires without blocking the caller. `done` is called exactly once, on a
+  // thread of the library: hand the result on and return. The wait ends early
+  // through options.stop. The base of async_acquire.
+  void acquire_then(std::string_view name, const AcquireOptions& options,
+                    std::function<void(Result<Lease>)> done);
+
+  // co_await client.async_acquire(name, options, boost::asio::use_awaitable);
+  // defined in <holdfast/asio.h>, the only header that needs Boost.
+  template <typename CompletionToken>
+  auto async_acquire(std::string name, AcquireOptions options, CompletionToken&& token);
+
+  // Waits until the store has answered every release of this process.
+  Result<void> flush(Duration at_most = std::chrono::seconds{10});
+
+  const Capabilities& capabilities() const noexcept;
+
+  // For people and tools: what the store knows.
+  Result<std::vector<LockInfo>> list(std::string_view prefix = {});
+  Result<LockInfo> show(std::string_view name);
+
+  // How many holders were revoked or freed.
+  Result<std::uint32_t> force_release(std::string_view name, Force how = Force::revoke);
+
+  // Changes the total of a semaphore in use. Grants out above a smaller total
+  // stay valid; new ones wait until there is room.
+  Result<void> resize(std::string_view name, std::uint32_t total);
+
+  // Creates what the store needs; harmless if it is there.
+  Result<void> init();
+  // The statements init() would run.
+  Result<std::string> init_script();
+  std::vector<Finding> doctor();
+
+ private:
+  friend class Mutex;
+  friend class SharedMutex;
+  friend class Semaphore;
+  explicit Client(std::shared_ptr<client::Service> service) noexcept;
+  std::shared_ptr<client::Service> service_;
+};
+
+}  // namespace holdfast

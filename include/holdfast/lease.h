@@ -1,0 +1,73 @@
+#pragma once
+
+#include <holdfast/error.h>
+#include <holdfast/options.h>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+
+namespace holdfast {
+
+namespace client {
+class LeaseHandle;  // what a Lease is made of; private to the library
+}
+
+// Why lost() fired.
+enum class LossReason : std::uint8_t {
+  not_renewed,  // the deadline is near and no renewal succeeded
+  expired,      // the store no longer knows the grant
+  revoked,      // `holdfast release --force`; release soon to acknowledge it
+};
+std::string_view to_string(LossReason reason) noexcept;
+
+// Ownership of one lock until release, loss or expiry. Movable, bound to no
+// thread. Not thread-safe, except is_alive(), lost() and loss().
+class Lease {
+ public:
+  Lease() noexcept;  // holds nothing
+  explicit Lease(std::unique_ptr<client::LeaseHandle> handle) noexcept;
+  Lease(Lease&&) noexcept;
+  Lease& operator=(Lease&&) noexcept;  // releases what it held, like ~Lease
+  Lease(const Lease&) = delete;
+  Lease& operator=(const Lease&) = delete;
+  ~Lease();  // Releases in the background; call release() to learn the outcome.
+
+  // True while this object stands for a grant that was not released by it.
+  explicit operator bool() const noexcept;
+
+  const std::string& name() const noexcept;
+
+  // Rises with every conflicting grant of this name. Hand it to the protected
+  // resource, which alone can turn away a holder that lost its lease unawares.
+  // Empty where the engine has none.
+  std::optional<std::uint64_t> token() const noexcept;
+
+  // Turns false, by the local boot-time clock, before the store expires us.
+  bool is_alive() const noexcept;
+
+  // Time until is_alive() turns false without a further renewal; zero if lost.
+  Duration remaining() const noexcept;
+
+  // Requested once, when the lease is lost or about to be; stop the work then.
+  // Callbacks run on a thread of the library that does nothing else.
+  std::stop_token lost() const noexcept;
+  std::optional<LossReason> loss() const noexcept;
+
+  // Waits for the store's answer. Idempotent.
+  // lease_lost: another owner may hold the lock already.
+  // outcome_unknown: no reply; the lock frees itself at expiry.
+  Result<void> release();
+
+  // Releases without waiting for the answer; a later acquire by this process
+  // is ordered behind it.
+  void release_in_background() noexcept;
+
+ private:
+  friend class Client;
+  std::unique_ptr<client::LeaseHandle> handle_;
+};
+
+}  // namespace holdfast

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <stop_token>
+#include <string>
+
+namespace holdfast {
+
+using Duration = std::chrono::nanoseconds;
+
+// All defaults of the library stand here and in docs/api.md.
+inline constexpr Duration kDefaultTtl = std::chrono::seconds{30};
+inline constexpr Duration kMinTtl = std::chrono::milliseconds{20};
+inline constexpr Duration kMaxTtl = std::chrono::hours{24 * 7};
+inline constexpr std::uint32_t kDefaultHandOver = 32;
+inline constexpr std::uint32_t kMaxHandOver = 63;
+inline constexpr Duration kHandOverTime = std::chrono::milliseconds{50};
+inline constexpr std::size_t kMaxNameBytes = 255;
+inline constexpr std::uint32_t kMaxPermits = 1'000'000;
+
+enum class Mode : std::uint8_t { exclusive, shared, permits };
+
+// An identity for re-entrancy: acquires of one name by the same Owner nest
+// instead of waiting for each other. Copies are the same owner.
+class Owner {
+ public:
+  static Owner make();
+  friend bool operator==(const Owner&, const Owner&) = default;
+  std::uint64_t id() const noexcept { return id_; }
+
+ private:
+  explicit Owner(std::uint64_t id) noexcept : id_{id} {}
+  std::uint64_t id_;
+};
+
+struct AcquireOptions {
+  // How long the store keeps the lock without hearing from us. Renewed every
+  // ttl/3 in the background, so it bounds how long a crashed holder blocks
+  // others, not how long the work may take.
+  Duration ttl = kDefaultTtl;
+
+  // How long to wait: empty for ever, zero not at all.
+  std::optional<Duration> wait = std::nullopt;
+
+  Mode mode = Mode::exclusive;
+
+  // Mode::permits: how many of how many. The total is stored with the name;
+  // another total is refused until the semaphore is idle or resized.
+  std::uint32_t permits = 1;
+  std::uint32_t of = 0;
+
+  // false: the lease ends at ttl, whatever happens.
+  bool renew = true;
+
+  // Renewal stops after this long; the lease then runs out by itself.
+  std::optional<Duration> max_hold = std::nullopt;
+
+  // lost() fires this long before the local deadline if renewal does not
+  // succeed. Empty: ttl/5.
+  std::optional<Duration> grace = std::nullopt;
+
+  // Asked before each renewal, on a thread of its own; `false`, an exception
+  // or silence for longer than health_timeout stops the renewal.
+  std::function<bool()> health_check = nullptr;
+  Duration health_timeout = std::chrono::seconds{1};
+
+  // false: may overtake the queue when the lock happens to be free.
+  bool fair = true;
+
+  // How often in a row the lock may pass between threads of this process
+  // before other processes get their turn. 0: strict FIFO, always by the store.
+  std::uint32_t hand_over = kDefaultHandOver;
+
+  // Fail with `unsupported` if the engine has no fencing tokens.
+  bool require_token = false;
+
+  // Re-entrancy; see Owner.
+  std::optional<Owner> owner = std::nullopt;
+
+  // Ends the wait with `cancelled`.
+  std::stop_token stop = {};
+};
+
+struct ClientOptions {
+  // Shown to people by `holdfast ls`; the program's name if empty.
+  std::string label;
+
+  // How often to look for wake-ups that got lost.
+  Duration backstop_poll = std::chrono::seconds{1};
+};
+
+}  // namespace holdfast

@@ -1,0 +1,118 @@
+#pragma once
+
+#include <holdfast/error.h>
+#include <holdfast/options.h>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "base/ids.h"
+#include "base/time.h"
+
+// What a client can ask of one lock, and what it can be told: the language
+// spoken between client and engines, and by the lock record that defines it.
+namespace holdfast::core {
+
+using base::Duration;
+using base::Time;
+using RequestId = base::Id;  // one request; knowing it is the right to renew and release
+using SessionId = base::Id;  // one client; where its doorbell is
+
+// A grant's token is the first of a block of this many; the rest of the block
+// numbers the hand-overs inside the holder's process.
+inline constexpr std::uint64_t kTokenStride = 64;
+static_assert(kTokenStride > kMaxHandOver);
+// Doubles (Lua, JSON) are exact up to here.
+inline constexpr std::uint64_t kMaxToken = (std::uint64_t{1} << 53U) - 1;
+
+struct Shape {
+  Mode mode = Mode::exclusive;
+  std::uint32_t permits = 1;  // Mode::permits: how many ...
+  std::uint32_t limit = 0;    // ... of how many; else 0
+  friend bool operator==(const Shape&, const Shape&) = default;
+};
+
+// Idempotent: asked again with an id that holds or waits, it answers with what
+// the id has (and counts as a waiter's heartbeat).
+struct Acquire {
+  RequestId id;
+  SessionId session;
+  Shape shape;
+  Duration ttl{};
+  // How long a waiter lives after each heartbeat, and how long a grant that is
+  // pushed to a waiter lasts before its first renewal.
+  Duration window{};
+  bool queue = true;   // false: busy instead of waiting
+  bool barge = false;  // may overtake the queue
+  friend bool operator==(const Acquire&, const Acquire&) = default;
+};
+
+// Never revives an expired lease.
+struct Renew {
+  RequestId id;
+};
+
+// How does my request stand? With `heartbeat` it also keeps a waiter alive.
+// Never prolongs a grant.
+struct Poll {
+  RequestId id;
+  bool heartbeat = false;
+};
+
+// Ends whatever the id has: a grant or a place in the queue.
+struct Release {
+  RequestId id;
+};
+
+// Release and Acquire as one step: nobody sees the lock free in between, and
+// the new request lines up behind those who waited.
+struct Requeue {
+  RequestId id;
+  Acquire next;
+};
+
+// `holdfast release --force`.
+struct Revoke {
+  bool now = false;
+};
+
+// Another total for a semaphore in use.
+struct Resize {
+  std::uint32_t limit = 0;
+};
+
+using Operation = std::variant<Acquire, Renew, Poll, Release, Requeue, Revoke, Resize>;
+
+struct Command {
+  std::string name;
+  Operation operation;
+};
+
+enum class Status : std::uint8_t {
+  granted,   // Acquire, Poll, Requeue: token, lease_for
+  queued,    // Acquire, Poll, Requeue: ahead, look_again
+  busy,      // Acquire without queue
+  renewed,   // lease_for
+  released,  // Release (a Requeue's release is not reported)
+  done,      // Revoke: count; Resize
+  not_held,  // Renew, Poll, Release: the id has nothing here
+  revoked,   // Renew, Poll, Acquire: held, but may only be released
+  refused,   // Acquire, Requeue, Resize: in use with the total `count` (0: not a semaphore)
+  failed,    // error: nothing is known but what the code says
+};
+
+struct Outcome {
+  Status status = Status::failed;
+  std::uint64_t token = 0;
+  // What is left of the grant by the store's clock when it answered: counted
+  // from before the request was sent, it is always on the safe side.
+  Duration lease_for{};
+  // When something ahead of a waiter ends by itself, if nobody acts before.
+  Duration look_again{};
+  std::uint32_t ahead = 0;  // waiters in front
+  std::uint32_t count = 0;
+  std::optional<Error> error = std::nullopt;
+};
+
+}  // namespace holdfast::core
