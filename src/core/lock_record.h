@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <vector>
 
 #include "core/commands.h"
@@ -31,11 +32,12 @@ struct Waiter {
   friend bool operator==(const Waiter&, const Waiter&) = default;
 };
 
-// Ring this session's doorbell about this request: it was granted, or revoked.
+// Ring this session's doorbell about this request: it was granted, revoked, or
+// put out of the queue by a Resize below what it asked for.
 struct Wake {
   SessionId session;
   RequestId id;
-  std::uint64_t token = 0;  // 0: revoked
+  std::uint64_t token = 0;  // 0: not granted
   friend bool operator==(const Wake&, const Wake&) = default;
 };
 
@@ -55,7 +57,8 @@ class LockRecord {
     std::uint64_t token_floor = 0;
   };
 
-  // Appends to `wakes` who must be told, never the caller's own request.
+  // Appends to `wakes` who must be told, never the caller's own request (the
+  // outcome tells it, and replaces what an earlier command said of it).
   Outcome apply(const Operation& operation, const Context& context, std::vector<Wake>& wakes);
 
   // What apply() does first. True if anything changed.
@@ -84,7 +87,24 @@ class LockRecord {
   static LockRecord from_parts(Parts parts);
 
  private:
-  std::uint32_t limit_ = 0;
+  // The operations, on a settled record.
+  Outcome on(const Acquire& acquire, const Context& context, std::vector<Wake>& wakes);
+  Outcome on(const Renew& renew, const Context& context, std::vector<Wake>& wakes);
+  Outcome on(const Poll& poll, const Context& context, std::vector<Wake>& wakes);
+  Outcome on(const Release& release, const Context& context, std::vector<Wake>& wakes);
+  Outcome on(const Requeue& requeue, const Context& context, std::vector<Wake>& wakes);
+  Outcome on(const Revoke& revoke, const Context& context, std::vector<Wake>& wakes);
+  Outcome on(const Resize& resize, const Context& context, std::vector<Wake>& wakes);
+
+  bool promote(const Context& context, std::vector<Wake>& wakes);
+  bool fits(const Shape& shape) const noexcept;
+  std::optional<std::uint64_t> take_token(const Context& context) noexcept;
+  bool remove(const RequestId& id);
+  Holder* find_holder(const RequestId& id) noexcept;
+  Waiter* find_waiter(const RequestId& id) noexcept;
+  Outcome queued(const Waiter& waiter, const Context& context) const noexcept;
+
+  std::uint32_t limit_ = 0;       // also that of every holder's and waiter's shape
   std::uint64_t last_token_ = 0;  // the end of the newest grant's block
   std::vector<Holder> holders_;
   std::deque<Waiter> queue_;

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+#include "core/commands.h"
+
+// Short ways to write commands in tests.
+namespace holdfast::test {
+
+using namespace std::chrono_literals;
+
+// Ids that are equal in every run, so that a failing test reads the same twice.
+constexpr base::Id id(std::uint32_t number) {
+  base::Id made;
+  for (unsigned i = 0; i < 4; ++i) {
+    made.bytes[i] = static_cast<std::uint8_t>(number >> (8 * i));
+  }
+  made.bytes[15] = 1;
+  return made;
+}
+
+// A moment of the test's own clock.
+constexpr base::Time at(base::Duration since_start) {
+  return base::Time{std::chrono::hours{1} + since_start};
+}
+
+inline constexpr core::Shape kShared{.mode = Mode::shared};
+constexpr core::Shape permits(std::uint32_t count, std::uint32_t limit) {
+  return {.mode = Mode::permits, .permits = count, .limit = limit};
+}
+
+// ttl 30 s, window 20 s; the session has the request's number.
+constexpr core::Acquire acquire(std::uint32_t number, core::Shape shape = {}) {
+  return {.id = id(number), .session = id(number), .shape = shape, .ttl = 30s, .window = 20s};
+}
+constexpr core::Acquire try_acquire(std::uint32_t number, core::Shape shape = {}) {
+  core::Acquire made = acquire(number, shape);
+  made.queue = false;
+  return made;
+}
+constexpr core::Acquire barge(std::uint32_t number, core::Shape shape = {}) {
+  core::Acquire made = acquire(number, shape);
+  made.barge = true;
+  return made;
+}
+constexpr core::Renew renew(std::uint32_t number) {
+  return {.id = id(number)};
+}
+constexpr core::Poll poll(std::uint32_t number) {
+  return {.id = id(number)};
+}
+constexpr core::Poll heartbeat(std::uint32_t number) {
+  return {.id = id(number), .heartbeat = true};
+}
+constexpr core::Release release(std::uint32_t number) {
+  return {.id = id(number)};
+}
+
+}  // namespace holdfast::test
