@@ -219,7 +219,7 @@ Result<Lease> Service::acquire(std::string_view name, const AcquireOptions& opti
   std::unique_lock lock{mutex_};
   active_ = true;
   const core::ClaimId claim = coordinator_.acquire(*wish, caller, base::BootClock::now());
-  pump(lock, engine::Patience::for_outcomes);
+  pump(lock, {deadline});
   std::optional<std::stop_callback<std::function<void()>>> watch;
   if (options.stop.stop_possible()) {
     watch.emplace(options.stop, [caller] { caller->box.interrupt(); });
