@@ -145,6 +145,20 @@ bool Child::group_exists() const noexcept {
   return kill(-pid_, 0) == 0 || errno != ESRCH;
 }
 
+void Child::adopt_orphans() const noexcept {
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+}
+
+void Child::reap_orphans() const noexcept {
+  siginfo_t next{};
+  // The command itself is left for look().
+  while (waitid(P_PGID, static_cast<id_t>(pid_), &next, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+         next.si_pid > 0 && next.si_pid != pid_) {
+    waitpid(next.si_pid, nullptr, WNOHANG);
+    next = {};
+  }
+}
+
 std::optional<Child::Event> Child::look() {
   int status = 0;
   pid_t found = 0;

@@ -45,6 +45,11 @@ class Child {
   // Some process of the group is left; the command itself counts until reaped.
   bool group_exists() const noexcept;
 
+  // What the command started becomes ours when the command ends before it, so
+  // that we see it end: not every system has somebody else who does.
+  void adopt_orphans() const noexcept;
+  void reap_orphans() const noexcept;  // call it after look()
+
   struct Event {
     bool stopped = false;
     int number = 0;  // the signal if stopped, ...

@@ -83,6 +83,7 @@ int run_command(const Context& context, const RunOptions& options, const std::st
                          .terminal = terminal,
                          .guard = std::move(guard),
                          .ttl = options.acquire.ttl,
+                         .grace = options.acquire.grace.value_or(options.acquire.ttl / 5),
                          .on_lost = options.on_lost,
                          .when_lost = when_lost}};
   const int status = supervisor.run();

@@ -116,8 +116,8 @@ Result<void> check(RunOptions& options) {
   if (options.shared && acquire.mode == Mode::permits) {
     return bad("--shared and --permits exclude each other; give one of them");
   }
-  if (acquire.grace && *acquire.grace >= acquire.ttl) {
-    return bad("--grace must be shorter than the ttl of " + spell_duration(acquire.ttl));
+  if (acquire.grace && *acquire.grace > acquire.ttl / 2) {
+    return bad("--grace can be at most half the ttl: " + spell_duration(acquire.ttl / 2));
   }
   if (acquire.max_hold && *acquire.max_hold == Duration::zero()) {
     return bad("--max-hold must be longer than 0; e.g. --max-hold 1h");

@@ -36,7 +36,7 @@ void ring(int fd) noexcept {
 
 Supervisor::Supervisor(Parts parts)
     : parts_{std::move(parts)},
-      margin_{std::clamp<Duration>(parts_.ttl / 50, 5ms, 200ms)},
+      margin_{std::min(std::clamp<Duration>(parts_.ttl / 50, 5ms, 200ms), parts_.grace / 2)},
       lost_{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)} {
   if (!lost_) {
     throw std::system_error{errno, std::generic_category(), "eventfd"};
@@ -58,6 +58,7 @@ int Supervisor::run() {
       handle_loss();
     }
     if (ending_) {
+      parts_.child.reap_orphans();
       end_group_in_time();
     }
   }
@@ -67,7 +68,7 @@ int Supervisor::run() {
 }
 
 bool Supervisor::is_over() const {
-  // What nobody reaps stays in the group for ever; after SIGKILL it is harmless.
+  // A dead process that nobody reaps stays in its group for ever.
   const bool waited_enough =
       killed_at_ && std::chrono::steady_clock::now() - *killed_at_ > kPatienceAfterKill;
   return status_ && (!ending_ || waited_enough || !parts_.child.group_exists());
@@ -79,14 +80,14 @@ Duration Supervisor::next_look() const {
   }
   // Often enough that the guard never acts on an old deadline after a renewal
   // that came at the last moment.
-  return parts_.on_lost == OnLost::term ? std::clamp<Duration>(parts_.ttl / 20, 2ms, 1s) : 1h;
+  return parts_.on_lost == OnLost::term ? std::clamp<Duration>(parts_.grace / 4, 2ms, 1s) : 1h;
 }
 
 void Supervisor::tell_guard() {
   if (!ending_ && parts_.on_lost == OnLost::term) {
-    // Later than we act ourselves (ttl/5 before the deadline, by default).
+    // Later than we act ourselves.
     const Duration left = parts_.lease.remaining();
-    parts_.guard.allow(parts_.child.group(), left - parts_.ttl / 10, left - margin_ / 2);
+    parts_.guard.allow(parts_.child.group(), left - parts_.grace / 2, left - margin_ / 2);
   }
 }
 
@@ -150,6 +151,7 @@ void Supervisor::handle_loss() {
     return;
   }
   ending_ = true;
+  parts_.child.adopt_orphans();
   if (parts_.lease.remaining() > margin_) {
     parts_.child.signal(SIGTERM);
     parts_.child.signal(SIGCONT);  // a stopped process does not hear

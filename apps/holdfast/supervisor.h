@@ -30,6 +30,7 @@ class Supervisor {
     Terminal& terminal;
     Guard guard;
     Duration ttl;
+    Duration grace;
     OnLost on_lost = OnLost::term;
     std::function<void()> when_lost;  // called once
   };
