@@ -50,7 +50,7 @@ void after_fork_in_child() {
   }
 }
 
-const bool installed = [] {
+const bool kInstalled = [] {
   return pthread_atfork(&before_fork, &after_fork_in_parent, &after_fork_in_child) == 0;
 }();
 
@@ -63,7 +63,7 @@ std::uint64_t fork_generation() noexcept {
 void on_fork(const ForkHooks& hooks) {
   auto& all = registry();
   const std::size_t index = all.count.load();
-  if (!installed || index >= all.hooks.size()) {
+  if (!kInstalled || index >= all.hooks.size()) {
     std::abort();  // a programming error: raise the room above
   }
   all.hooks.at(index) = hooks;
