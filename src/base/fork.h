@@ -9,7 +9,8 @@ namespace holdfast::base {
 std::uint64_t fork_generation() noexcept;
 
 // Called around every fork() of this process, newest first before it. Must be
-// quick and must not call back into the library. Registration lasts for ever.
+// quick and must not call back into the library. Registration lasts for ever;
+// it is thread-safe.
 struct ForkHooks {
   void (*before)() = nullptr;
   void (*in_parent)() = nullptr;

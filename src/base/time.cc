@@ -10,4 +10,11 @@ BootClock::time_point BootClock::now() noexcept {
   return time_point{std::chrono::seconds{now.tv_sec} + std::chrono::nanoseconds{now.tv_nsec}};
 }
 
+std::uint64_t wall_microseconds() noexcept {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000 +
+         static_cast<std::uint64_t>(now.tv_nsec) / 1'000;
+}
+
 }  // namespace holdfast::base

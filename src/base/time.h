@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 
 namespace holdfast::base {
 
@@ -19,5 +20,9 @@ struct BootClock {
 using Time = BootClock::time_point;
 
 inline constexpr Time kNever = Time::max();
+
+// The calendar's time since 1970 in microseconds. May jump: where tokens of
+// new names start, never a deadline.
+std::uint64_t wall_microseconds() noexcept;
 
 }  // namespace holdfast::base

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <holdfast/error.h>
+#include <cstddef>
+#include <string_view>
+
+#include "engine/engine.h"
+
+// What every engine says in the same words.
+namespace holdfast::engine {
+
+// invalid_argument unless it is 1 to 255 bytes.
+Result<void> check_name(std::string_view name);
+
+core::Outcome failed(Error error);
+Outcomes all_failed(std::size_t count, const Error& error);
+
+// For an engine that a forked child inherited.
+Error inherited_by_fork();
+
+}  // namespace holdfast::engine

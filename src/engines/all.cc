@@ -1,0 +1,28 @@
+#include <array>
+#include <string>
+
+#include "engine/registry.h"
+#include "engines/memory/memory_engine.h"
+
+namespace holdfast::engine {
+
+std::span<const Registration> registrations() {
+  static const std::array all{
+      engines::memory_registration(),
+  };
+  return all;
+}
+
+Result<std::unique_ptr<Engine>> open(const Url& url, const EngineOptions& options) {
+  std::string known;
+  for (const Registration& registration : registrations()) {
+    if (registration.scheme == url.scheme) {
+      return registration.open(url, options);
+    }
+    known += (known.empty() ? "" : ", ") + std::string{registration.example};
+  }
+  return fail(ErrorCode::invalid_argument,
+              "no store is called '" + url.scheme + "'; write one of: " + known);
+}
+
+}  // namespace holdfast::engine

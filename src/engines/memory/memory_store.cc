@@ -1,0 +1,167 @@
+#include "engines/memory/memory_store.h"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <utility>
+
+#include "base/fork.h"
+#include "base/time.h"
+#include "engine/batch.h"
+#include "engine/describe.h"
+
+namespace holdfast::engines {
+namespace {
+
+// All stores of the process. Never destroyed: a Client may outlive main().
+struct Directory {
+  std::mutex mutex;
+  // A forked child finds no store of its parent's: those holders are not here.
+  std::map<std::pair<std::uint64_t, std::string>, std::weak_ptr<MemoryStore>> stores;
+};
+
+Directory& directory() {
+  static auto* const instance = [] {
+    base::on_fork({.before = [] { directory().mutex.lock(); },
+                   .in_parent = [] { directory().mutex.unlock(); },
+                   .in_child = [] { directory().mutex.unlock(); }});
+    return new Directory;
+  }();
+  return *instance;
+}
+
+core::LockRecord::Context moment(const engine::EngineOptions& client, std::uint64_t floor) {
+  if (client.now) {
+    const base::Time now = client.now();
+    const auto micros = std::chrono::floor<std::chrono::microseconds>(now.time_since_epoch());
+    return {.now = now, .token_floor = std::max(floor, static_cast<std::uint64_t>(micros.count()))};
+  }
+  return {.now = base::BootClock::now(), .token_floor = std::max(floor, base::wall_microseconds())};
+}
+
+}  // namespace
+
+std::shared_ptr<MemoryStore> MemoryStore::open(const std::string& name) {
+  Directory& all = directory();
+  const std::lock_guard lock{all.mutex};
+  std::erase_if(all.stores, [](const auto& entry) { return entry.second.expired(); });
+  auto& slot = all.stores[{base::fork_generation(), name}];
+  auto store = slot.lock();
+  if (!store) {
+    store = std::make_shared<MemoryStore>();
+    slot = store;
+  }
+  return store;
+}
+
+void MemoryStore::attach(const core::SessionId& session, const Party& party,
+                         std::shared_ptr<MemoryDoorbell> doorbell) {
+  const std::lock_guard lock{mutex_};
+  sessions_[session] = {.party = party, .doorbell = std::move(doorbell)};
+}
+
+void MemoryStore::detach(const core::SessionId& session) {
+  const std::lock_guard lock{mutex_};
+  if (const auto found = sessions_.find(session); found != sessions_.end()) {
+    found->second.doorbell = nullptr;
+  }
+  forget_dead_sessions();
+}
+
+engine::Outcomes MemoryStore::apply(std::span<const core::Command> batch,
+                                    const engine::EngineOptions& client) {
+  engine::Outcomes outcomes;
+  outcomes.reserve(batch.size());
+  std::vector<core::Wake> wakes;
+  const std::lock_guard lock{mutex_};
+  // Read under the lock: time must not run backwards for a record.
+  core::LockRecord::Context context = moment(client, token_floor_);
+  for (const core::Command& command : batch) {
+    if (auto good = engine::check_name(command.name); !good) {
+      outcomes.push_back(engine::failed(std::move(good.error())));
+      continue;
+    }
+    outcomes.push_back(records_[command.name].apply(command.operation, context, wakes));
+    forget_if_idle(command.name);
+    context.token_floor = std::max(context.token_floor, token_floor_);
+  }
+  ring(wakes);
+  return outcomes;
+}
+
+void MemoryStore::forget_if_idle(const std::string& name) {
+  const auto found = records_.find(name);
+  if (found->second.idle()) {
+    token_floor_ = std::max(token_floor_, found->second.last_token() + 1);
+    records_.erase(found);
+  }
+}
+
+void MemoryStore::tidy(base::Time now) {
+  const std::lock_guard lock{mutex_};
+  std::vector<core::Wake> wakes;
+  for (auto entry = records_.begin(); entry != records_.end();) {
+    const auto next = std::next(entry);
+    entry->second.settle({.now = now, .token_floor = token_floor_}, wakes);
+    forget_if_idle(entry->first);
+    entry = next;
+  }
+  forget_dead_sessions();
+  ring(wakes);
+}
+
+void MemoryStore::forget_dead_sessions() {
+  std::erase_if(sessions_, [&](const auto& entry) {
+    const auto mentions = [&](const auto& party) { return party.session == entry.first; };
+    return !entry.second.doorbell &&
+           std::none_of(records_.begin(), records_.end(), [&](const auto& named) {
+             const core::LockRecord& record = named.second;
+             return std::any_of(record.holders().begin(), record.holders().end(), mentions) ||
+                    std::any_of(record.queue().begin(), record.queue().end(), mentions);
+           });
+  });
+}
+
+Party MemoryStore::party_of(const core::SessionId& session) const {
+  const auto found = sessions_.find(session);
+  return found == sessions_.end() ? Party{} : found->second.party;
+}
+
+void MemoryStore::ring(const std::vector<core::Wake>& wakes) {
+  if (!wakes.empty()) {
+    version_.fetch_add(1, std::memory_order_release);
+  }
+  for (const core::Wake& wake : wakes) {
+    const auto found = sessions_.find(wake.session);
+    if (found != sessions_.end() && found->second.doorbell) {
+      found->second.doorbell->ring({.id = wake.id, .token = wake.token});
+    }
+  }
+}
+
+std::vector<LockInfo> MemoryStore::list(std::string_view prefix, base::Time now) {
+  const std::lock_guard lock{mutex_};
+  std::vector<LockInfo> all;
+  for (const auto& [name, record] : records_) {
+    if (name.starts_with(prefix)) {
+      LockInfo info = engine::describe(name, record, now,
+                                       [&](const auto& session) { return party_of(session); });
+      if (!info.holders.empty() || !info.queue.empty()) {
+        all.push_back(std::move(info));
+      }
+    }
+  }
+  std::sort(all.begin(), all.end(),
+            [](const LockInfo& a, const LockInfo& b) { return a.name < b.name; });
+  return all;
+}
+
+LockInfo MemoryStore::show(std::string_view name, base::Time now) {
+  const std::lock_guard lock{mutex_};
+  const auto found = records_.find(std::string{name});
+  return engine::describe(std::string{name},
+                          found == records_.end() ? core::LockRecord{} : found->second, now,
+                          [&](const auto& session) { return party_of(session); });
+}
+
+}  // namespace holdfast::engines

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <holdfast/inspect.h>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "core/lock_record.h"
+#include "engine/engine.h"
+#include "engines/memory/memory_doorbell.h"
+
+namespace holdfast::engines {
+
+// One named set of locks in this process. Thread-safe.
+class MemoryStore {
+ public:
+  // The store of that name; the same one for all who have it open.
+  static std::shared_ptr<MemoryStore> open(const std::string& name);
+
+  void attach(const core::SessionId& session, const Party& party,
+              std::shared_ptr<MemoryDoorbell> doorbell);
+  void detach(const core::SessionId& session);
+
+  engine::Outcomes apply(std::span<const core::Command> batch, const engine::EngineOptions& client);
+  void tidy(base::Time now);
+  std::vector<LockInfo> list(std::string_view prefix, base::Time now);
+  LockInfo show(std::string_view name, base::Time now);
+
+  // Rises whenever somebody had to be woken.
+  std::uint64_t version() const noexcept { return version_.load(std::memory_order_acquire); }
+
+ private:
+  struct Session {
+    Party party;
+    std::shared_ptr<MemoryDoorbell> doorbell;  // null once its engine is gone
+  };
+
+  void forget_if_idle(const std::string& name);
+  void forget_dead_sessions();
+  Party party_of(const core::SessionId& session) const;
+  void ring(const std::vector<core::Wake>& wakes);
+
+  std::mutex mutex_;
+  std::unordered_map<std::string, core::LockRecord> records_;
+  std::unordered_map<core::SessionId, Session> sessions_;
+  // Above every token of the names that were forgotten.
+  std::uint64_t token_floor_ = 1;
+  std::atomic<std::uint64_t> version_{1};
+};
+
+}  // namespace holdfast::engines
