@@ -6,7 +6,7 @@
 #include <holdfast/client.h>
 #include <boost/asio/associated_executor.hpp>
 #include <boost/asio/async_result.hpp>
-#include <boost/asio/dispatch.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <memory>
 #include <string>
@@ -28,7 +28,7 @@ auto Client::async_acquire(std::string name, AcquireOptions options, CompletionT
         auto work = asio::make_work_guard(asio::get_associated_executor(*shared));
         acquire_then(wanted, how, [shared, work](Result<Lease> result) mutable {
           auto executor = work.get_executor();
-          asio::dispatch(executor,
+          asio::post(executor,
                          [shared = std::move(shared), result = std::move(result)]() mutable {
                            auto ready = std::move(*shared);
                            std::move(ready)(std::move(result));

@@ -40,9 +40,9 @@ class Client {
   // acquire() with wait = 0.
   Result<Lease> try_acquire(std::string_view name, AcquireOptions options = {});
 
-  // Acquires without blocking the caller. `done` is called exactly once, on a
-  // thread of the library: hand the result on and return. The wait ends early
-  // through options.stop. The base of async_acquire.
+  // Acquires without blocking the caller. `done` is called exactly once, on any
+  // thread that uses this client: hand the result on and return at once. The
+  // wait ends early through options.stop. The base of async_acquire.
   void acquire_then(std::string_view name, const AcquireOptions& options,
                     std::function<void(Result<Lease>)> done);
 

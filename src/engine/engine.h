@@ -28,10 +28,16 @@ struct Ring {
 using Outcomes = std::vector<core::Outcome>;
 using Done = std::function<void(Outcomes)>;
 
-enum class Patience : std::uint8_t {
-  for_outcomes,  // the caller wants the outcomes: do the I/O on its thread
-  none,          // send, and return without waiting where the engine can
+// How long a caller lends its thread to the engine's I/O. Past that the engine
+// finishes by means of its own; one that works inside this process need not
+// look at it.
+struct Patience {
+  base::Time until;
+  static const Patience for_outcomes;  // as long as it takes
+  static const Patience none;          // send, and return without waiting
 };
+inline constexpr Patience Patience::for_outcomes{base::kNever};
+inline constexpr Patience Patience::none{base::Time::min()};
 
 // A conversation between this process and one store.
 //

@@ -1,0 +1,402 @@
+#include "client/coordinator.h"
+
+#include <algorithm>
+#include <type_traits>
+#include <variant>
+
+namespace holdfast::client {
+
+using core::ClaimId;
+using core::LocalQueue;
+using core::TenancyId;
+using core::Time;
+
+Coordinator::Coordinator(Config config) : config_{std::move(config)}, outbox_{config_.lanes} {}
+
+// --- callers
+
+ClaimId Coordinator::acquire(const Wish& wish, std::shared_ptr<GrantReceiver> receiver, Time now) {
+  const ClaimId id = next_claim_++;
+  if (wish.owner) {
+    const auto nested = owners_.find({*wish.owner, wish.name});
+    if (nested != owners_.end() && !claims_.at(nested->second).lease->loss()) {
+      Claim& outer = claims_.at(nested->second);
+      if (outer.terms.shape == wish.terms.shape) {
+        ++outer.depth;
+        effects_.grants.emplace_back(std::move(receiver), outer.lease);
+      } else {
+        effects_.grants.emplace_back(
+            std::move(receiver),
+            fail(ErrorCode::invalid_argument,
+                 "this owner holds the lock in another mode; release it first"));
+      }
+      return nested->second;
+    }
+  }
+  Line& line = line_for(wish.name);
+  Claim& claim = claims_[id];
+  claim.line = &line;
+  claim.receiver = std::move(receiver);
+  claim.terms = wish.terms;
+  claim.grace = wish.grace;
+  claim.max_hold = wish.max_hold;
+  claim.health = wish.health;
+  claim.owner = wish.owner;
+  LocalQueue::Steps steps;
+  line.queue.join(id, wish.terms, now, steps);
+  carry_out(line, steps, now);
+  return id;
+}
+
+bool Coordinator::cancel(ClaimId id, ErrorCode why, Time now) {
+  const auto it = claims_.find(id);
+  if (it == claims_.end() || it->second.receiver == nullptr) {
+    return false;
+  }
+  Line& line = *it->second.line;
+  turn_away(id, {why,
+                 why == ErrorCode::cancelled ? "the wait was cancelled"
+                                             : "the lock was not free within the wait",
+                 std::nullopt});
+  LocalQueue::Steps steps;
+  line.queue.leave(id, now, steps);
+  carry_out(line, steps, now);
+  return true;
+}
+
+void Coordinator::release(ClaimId id, std::shared_ptr<AnswerReceiver> receiver, Time now) {
+  const auto it = claims_.find(id);
+  if (it == claims_.end()) {
+    answer(receiver, 0);
+    return;
+  }
+  Claim& claim = it->second;
+  if (--claim.depth > 0) {
+    answer(receiver, 0);
+    return;
+  }
+  // A watchdog that came too late must not let a stale lock pass on.
+  if (now >= claim.lease->deadline() - claim.grace) {
+    lose(id, LossReason::not_renewed, now);
+  }
+  Line& line = *claim.line;
+  if (claim.lease->loss() == LossReason::expired) {
+    answer(receiver, fail(ErrorCode::lease_lost, "the lease was lost before the release"));
+    receiver = nullptr;
+  }
+  forget_claim(id);
+  LocalQueue::Steps steps;
+  line.queue.let_go(id, now, steps);
+  carry_out(line, steps, now, std::move(receiver));
+}
+
+void Coordinator::ask(core::Command command, std::shared_ptr<AnswerReceiver> receiver) {
+  outbox_.push({.command = std::move(command), .receiver = std::move(receiver)});
+}
+
+void Coordinator::healthy(ClaimId id, bool well, Time now) {
+  const auto it = claims_.find(id);
+  if (it == claims_.end()) {
+    return;
+  }
+  Claim& claim = it->second;
+  claim.asked = false;
+  if (!well) {
+    claim.renew_until = now;
+  }
+  Tenancy* tenancy = find_tenancy(claim.tenancy);
+  if (tenancy == nullptr || tenancy->phase != Phase::held) {
+    return;
+  }
+  const auto& users = tenancy->line->queue.users(claim.tenancy);
+  const bool all_answered =
+      std::ranges::none_of(users, [this](ClaimId user) { return claims_.at(user).asked; });
+  const bool wanted =
+      std::ranges::any_of(users, [&](ClaimId user) { return renewable(claims_.at(user), now); });
+  if (all_answered && wanted) {
+    push_renew(claim.tenancy, *tenancy);
+  }
+}
+
+// --- time
+
+Time Coordinator::next_due() const noexcept {
+  return std::min({keeper_.next(), outbox_.next_retry(), next_look_});
+}
+
+void Coordinator::tick(Time now) {
+  outbox_.wake(now);
+  core::LeaseKeeper::Duties duties = keeper_.due(now);
+  for (const ClaimId claim : duties.warn) {
+    lose(claim, LossReason::not_renewed, now);
+  }
+  for (const TenancyId tenancy : duties.refresh) {
+    refresh(tenancy, now);
+  }
+}
+
+void Coordinator::look(Time now, bool store_changed) {
+  next_look_ = queued_.empty() ? base::kNever : now + config_.backstop_poll;
+  if (!store_changed) {
+    return;
+  }
+  for (const TenancyId id : queued_) {
+    Tenancy& tenancy = tenancies_.at(id);
+    if (!tenancy.polling) {
+      push_poll(id, tenancy, false);
+    }
+  }
+}
+
+void Coordinator::refresh(TenancyId id, Time now) {
+  Tenancy* tenancy = find_tenancy(id);
+  if (tenancy == nullptr) {
+    return;
+  }
+  if (tenancy->phase == Phase::queued) {
+    push_poll(id, *tenancy, true);
+    return;
+  }
+  if (tenancy->phase != Phase::held) {
+    return;
+  }
+  bool wanted = false;
+  bool asking = false;
+  for (const ClaimId user : tenancy->line->queue.users(id)) {
+    Claim& claim = claims_.at(user);
+    if (!renewable(claim, now)) {
+      continue;
+    }
+    wanted = true;
+    if (claim.health != nullptr) {
+      asking = true;
+      if (!claim.asked) {
+        claim.asked = true;
+        effects_.questions.push_back({user, claim.health});
+      }
+    }
+  }
+  if (wanted && !asking) {
+    push_renew(id, *tenancy);
+  }
+}
+
+bool Coordinator::renewable(const Claim& claim, Time now) const {
+  return now < claim.renew_until && !claim.lease->loss();
+}
+
+void Coordinator::lose(ClaimId id, LossReason reason, Time now) {
+  const auto it = claims_.find(id);
+  if (it == claims_.end() || it->second.lease == nullptr) {
+    return;
+  }
+  Claim& claim = it->second;
+  keeper_.stop_warning(id);
+  if (reason == LossReason::expired) {
+    claim.lease->set_deadline(Time::min());
+  }
+  if (!claim.lease->set_loss(reason)) {
+    return;
+  }
+  effects_.losses.push_back(claim.lease);
+  Line& line = *claim.line;
+  LocalQueue::Steps steps;
+  line.queue.close(claim.tenancy, now, steps);
+  carry_out(line, steps, now);
+}
+
+// --- steps of the local queues
+
+Coordinator::Line& Coordinator::line_for(const std::string& name) {
+  const auto [it, added] =
+      lines_.try_emplace(name, Line{nullptr, core::LocalQueue{&next_tenancy_}});
+  if (added) {
+    it->second.name = &it->first;
+  }
+  return it->second;
+}
+
+void Coordinator::forget_line_if_idle(Line& line) {
+  if (line.queue.idle()) {
+    lines_.erase(lines_.find(*line.name));
+  }
+}
+
+void Coordinator::carry_out(Line& line, const LocalQueue::Steps& steps, Time now,
+                            std::shared_ptr<AnswerReceiver> receiver) {
+  for (const LocalQueue::Step& step : steps) {
+    std::visit(
+        [&](const auto& what) {
+          using Step = std::decay_t<decltype(what)>;
+          if constexpr (std::is_same_v<Step, LocalQueue::Stand>) {
+            stand(line, what, what.after ? std::exchange(receiver, nullptr) : nullptr);
+          } else if constexpr (std::is_same_v<Step, LocalQueue::GiveBack>) {
+            const Tenancy* tenancy = find_tenancy(what.tenancy);
+            const bool was_held = tenancy != nullptr && tenancy->phase == Phase::held;
+            give_back(line, what.tenancy, now,
+                      was_held ? std::exchange(receiver, nullptr) : nullptr);
+          } else if constexpr (std::is_same_v<Step, LocalQueue::Admit>) {
+            admit(line, what, now);
+          } else {
+            turn_away(what.claim,
+                      {ErrorCode::busy, "another thread of this process holds the lock", {}});
+          }
+        },
+        step);
+  }
+  // Passed on inside the process: nothing to wait for.
+  answer(receiver, 0);
+  forget_line_if_idle(line);
+}
+
+void Coordinator::stand(Line& line, const LocalQueue::Stand& step,
+                        std::shared_ptr<AnswerReceiver> receiver) {
+  Tenancy& tenancy = tenancies_[step.tenancy];
+  tenancy.request = config_.new_id();
+  tenancy.line = &line;
+  tenancy.terms = step.terms;
+  requests_.emplace(tenancy.request, step.tenancy);
+  Errand errand{.command = {*line.name, acquire_command(tenancy)}, .tenancy = step.tenancy};
+  Tenancy* before = step.after ? find_tenancy(*step.after) : nullptr;
+  if (before != nullptr) {
+    errand.command.operation = core::Requeue{before->request, acquire_command(tenancy)};
+    errand.receiver = std::move(receiver);
+    ++releases_;
+    forget_tenancy(*step.after);
+  } else {
+    answer(receiver, 0);
+  }
+  outbox_.push(std::move(errand));
+}
+
+void Coordinator::give_back(Line& line, TenancyId id, Time now,
+                            std::shared_ptr<AnswerReceiver> receiver) {
+  Tenancy* tenancy = find_tenancy(id);
+  if (tenancy == nullptr) {
+    answer(receiver, 0);
+    return;
+  }
+  const core::RequestId request = tenancy->request;
+  const Duration ttl = tenancy->terms.ttl;
+  const bool asked = tenancy->phase == Phase::asked;
+  forget_tenancy(id);
+  if (asked) {
+    std::optional<Errand> unsent = outbox_.take_back(id);
+    if (unsent) {
+      if (const auto* requeue = std::get_if<core::Requeue>(&unsent->command.operation)) {
+        --releases_;
+        push_release(*line.name, requeue->id, ttl, now, std::move(unsent->receiver));
+      }
+      if (!unsent->unsure) {
+        return;  // the store never heard of it
+      }
+    }
+  }
+  push_release(*line.name, request, ttl, now, std::move(receiver));
+  // Whoever of us stands in the queue may have been granted by this release.
+  if (const auto other = line.queue.first_waiting(); other && queued_.contains(*other)) {
+    push_poll(*other, tenancies_.at(*other), false);
+  }
+}
+
+void Coordinator::admit(Line& line, const LocalQueue::Admit& step, Time now) {
+  const Tenancy& tenancy = tenancies_.at(step.tenancy);
+  Claim& claim = claims_.at(step.claim);
+  const std::optional<std::uint64_t> token =
+      config_.tokens ? std::optional{tenancy.token + step.offset} : std::nullopt;
+  claim.lease = std::make_shared<LeaseState>(*line.name, step.claim, token);
+  claim.lease->set_deadline(tenancy.deadline);
+  claim.tenancy = step.tenancy;
+  if (claim.max_hold) {
+    claim.renew_until = now + *claim.max_hold;
+  }
+  if (claim.owner) {
+    owners_[{*claim.owner, *line.name}] = step.claim;
+  }
+  keeper_.warn(step.claim, tenancy.deadline, claim.grace);
+  effects_.grants.emplace_back(std::move(claim.receiver), claim.lease);
+  claim.receiver = nullptr;
+}
+
+void Coordinator::turn_away(ClaimId id, Error why) {
+  const auto it = claims_.find(id);
+  if (it == claims_.end() || it->second.receiver == nullptr) {
+    return;
+  }
+  effects_.grants.emplace_back(std::move(it->second.receiver), tl::unexpected{std::move(why)});
+  claims_.erase(it);
+}
+
+// --- small things
+
+void Coordinator::forget_claim(ClaimId id) {
+  const auto it = claims_.find(id);
+  keeper_.stop_warning(id);
+  if (it->second.owner) {
+    const auto owner = owners_.find({*it->second.owner, *it->second.line->name});
+    if (owner != owners_.end() && owner->second == id) {
+      owners_.erase(owner);
+    }
+  }
+  claims_.erase(it);
+}
+
+void Coordinator::forget_tenancy(TenancyId id) {
+  const auto it = tenancies_.find(id);
+  if (it == tenancies_.end()) {
+    return;
+  }
+  keeper_.stop_refreshing(id);
+  requests_.erase(it->second.request);
+  queued_.erase(id);
+  tenancies_.erase(it);
+}
+
+Coordinator::Tenancy* Coordinator::find_tenancy(TenancyId id) {
+  const auto it = tenancies_.find(id);
+  return it == tenancies_.end() ? nullptr : &it->second;
+}
+
+core::Acquire Coordinator::acquire_command(const Tenancy& tenancy) const {
+  const core::Terms& terms = tenancy.terms;
+  return {.id = tenancy.request,
+          .session = config_.session,
+          .shape = terms.shape,
+          .ttl = terms.ttl,
+          .window = terms.ttl * 2 / 3,  // two heartbeats
+          .queue = terms.queue,
+          .barge = terms.barge};
+}
+
+void Coordinator::push_release(const std::string& name, core::RequestId request, Duration ttl,
+                               Time now, std::shared_ptr<AnswerReceiver> receiver) {
+  ++releases_;
+  // After its ttl it has ended by itself, whether the store heard us or not.
+  outbox_.push({.command = {name, core::Release{request}},
+                .receiver = std::move(receiver),
+                .since = now,
+                .give_up = now + ttl});
+}
+
+void Coordinator::push_renew(TenancyId id, const Tenancy& tenancy) {
+  outbox_.push({.command = {*tenancy.line->name, core::Renew{tenancy.request}}, .tenancy = id});
+}
+
+void Coordinator::push_poll(TenancyId id, Tenancy& tenancy, bool heartbeat) {
+  if (tenancy.polling && !heartbeat) {
+    tenancy.rung = true;  // the answer on its way may be older than the reason to look
+    return;
+  }
+  tenancy.polling = true;
+  outbox_.push(
+      {.command = {*tenancy.line->name, core::Poll{tenancy.request, heartbeat}}, .tenancy = id});
+}
+
+void Coordinator::answer(const std::shared_ptr<AnswerReceiver>& receiver,
+                         Result<std::uint32_t> result) {
+  if (receiver != nullptr) {
+    effects_.answers.emplace_back(receiver, std::move(result));
+  }
+}
+
+}  // namespace holdfast::client

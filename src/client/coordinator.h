@@ -1,0 +1,221 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "client/lease_state.h"
+#include "client/outbox.h"
+#include "core/commands.h"
+#include "core/lease_keeper.h"
+#include "core/local_queue.h"
+#include "engine/engine.h"
+
+namespace holdfast::client {
+
+// Learns how an acquire ended: exactly once.
+class GrantReceiver {
+ public:
+  virtual ~GrantReceiver() = default;
+  GrantReceiver() = default;
+  GrantReceiver(const GrantReceiver&) = delete;
+  GrantReceiver& operator=(const GrantReceiver&) = delete;
+  virtual void deliver(Result<std::shared_ptr<LeaseState>> result) = 0;
+};
+
+struct HealthCheck {
+  std::function<bool()> ask;
+  Duration timeout{};
+};
+
+// A checked acquire: what the caller wants, and how its lease is to be kept.
+struct Wish {
+  std::string name;
+  core::Terms terms;
+  Duration grace{};
+  std::optional<Duration> max_hold;
+  std::shared_ptr<const HealthCheck> health;
+  std::optional<std::uint64_t> owner;
+};
+
+// What the world must be told; carried out by the caller outside its lock,
+// because it runs strangers' code.
+struct Effects {
+  struct HealthQuestion {
+    core::ClaimId claim;
+    std::shared_ptr<const HealthCheck> check;
+  };
+  std::vector<std::pair<std::shared_ptr<GrantReceiver>, Result<std::shared_ptr<LeaseState>>>>
+      grants;
+  std::vector<std::pair<std::shared_ptr<AnswerReceiver>, Result<std::uint32_t>>> answers;
+  std::vector<std::shared_ptr<LeaseState>> losses;
+  std::vector<HealthQuestion> questions;
+
+  bool empty() const noexcept {
+    return grants.empty() && answers.empty() && losses.empty() && questions.empty();
+  }
+};
+
+// One client's view of all its locks: joins the local queues, the lease keeper
+// and the conversation with the store. Every decision of the client is taken
+// here, without threads, clocks or I/O, so that the simulation runs this very
+// code under a virtual clock. Not thread-safe.
+class Coordinator {
+ public:
+  struct Config {
+    core::SessionId session;
+    std::size_t lanes = 1;
+    bool tokens = true;  // the engine hands out fencing tokens
+    Duration backstop_poll = std::chrono::seconds{1};
+    // How long an unanswered acquire or release is retried before the caller
+    // learns that its outcome is unknown.
+    Duration patience = std::chrono::seconds{5};
+    std::function<core::RequestId()> new_id = &core::RequestId::random;
+  };
+
+  explicit Coordinator(Config config);
+
+  // --- callers
+  core::ClaimId acquire(const Wish& wish, std::shared_ptr<GrantReceiver> receiver, core::Time now);
+  // The caller stops waiting: `why` is delivered. False if the claim was
+  // answered already.
+  bool cancel(core::ClaimId claim, ErrorCode why, core::Time now);
+  // `receiver` may be empty.
+  void release(core::ClaimId claim, std::shared_ptr<AnswerReceiver> receiver, core::Time now);
+  // Sends a command that concerns no request of ours (revoke, resize).
+  void ask(core::Command command, std::shared_ptr<AnswerReceiver> receiver);
+  // The answer to a HealthQuestion.
+  void healthy(core::ClaimId claim, bool well, core::Time now);
+
+  // --- the store
+  std::size_t lanes() const noexcept { return outbox_.lanes(); }
+  std::span<const core::Command> start_batch(std::size_t lane, core::Time now) {
+    return outbox_.start(lane, now);
+  }
+  void finish_batch(std::size_t lane, const engine::Outcomes& outcomes, core::Time now);
+  void rang(std::span<const engine::Ring> rings, core::Time now);
+
+  // --- time
+  core::Time next_due() const noexcept;
+  void tick(core::Time now);
+  // The backstop poll, against wake-ups that got lost.
+  bool look_due(core::Time now) const noexcept { return now >= next_look_; }
+  void look(core::Time now, bool store_changed);
+
+  Effects take_effects() { return std::exchange(effects_, {}); }
+
+  // All releases are answered.
+  bool drained() const noexcept { return releases_ == 0; }
+  // Nothing held, wanted, or on its way.
+  bool idle() const noexcept {
+    return claims_.empty() && tenancies_.empty() && lines_.empty() && outbox_.empty();
+  }
+  std::size_t claims() const noexcept { return claims_.size(); }
+
+ private:
+  struct Line {
+    const std::string* name = nullptr;
+    core::LocalQueue queue;
+  };
+  struct Claim {
+    Line* line = nullptr;
+    std::shared_ptr<GrantReceiver> receiver;  // until delivered
+    std::shared_ptr<LeaseState> lease;        // since delivered
+    core::Terms terms;
+    Duration grace{};
+    std::optional<Duration> max_hold;
+    std::shared_ptr<const HealthCheck> health;
+    std::optional<std::uint64_t> owner;
+    core::TenancyId tenancy = 0;
+    core::Time renew_until = base::kNever;
+    std::uint32_t depth = 1;
+    bool asked = false;  // a health check runs
+  };
+  enum class Phase : std::uint8_t {
+    asked,     // Acquire is on its way
+    queued,    // in the store's queue
+    arriving,  // granted, but too short a rest to enter before a renewal
+    held,
+  };
+  struct Tenancy {
+    core::RequestId request;
+    Line* line = nullptr;
+    core::Terms terms;
+    Phase phase = Phase::asked;
+    std::uint64_t token = 0;
+    core::Time deadline{};
+    core::Time heartbeat{};  // send time of the last answered heartbeat
+    bool polling = false;    // a Poll is on its way
+    bool rung = false;       // the bell rang meanwhile: look again
+    std::uint8_t arrivals = 0;
+  };
+  using TenancyEntry = std::pair<const core::TenancyId, Tenancy>;
+
+  // coordinator.cc: callers and time
+  Line& line_for(const std::string& name);
+  void forget_line_if_idle(Line& line);
+  void carry_out(Line& line, const core::LocalQueue::Steps& steps, core::Time now,
+                 std::shared_ptr<AnswerReceiver> receiver = nullptr);
+  void stand(Line& line, const core::LocalQueue::Stand& step,
+             std::shared_ptr<AnswerReceiver> receiver);
+  void give_back(Line& line, core::TenancyId id, core::Time now,
+                 std::shared_ptr<AnswerReceiver> receiver);
+  void admit(Line& line, const core::LocalQueue::Admit& step, core::Time now);
+  void turn_away(core::ClaimId id, Error why);
+  void lose(core::ClaimId id, LossReason reason, core::Time now);
+  void refresh(core::TenancyId id, core::Time now);
+  bool renewable(const Claim& claim, core::Time now) const;
+  void forget_claim(core::ClaimId id);
+  void forget_tenancy(core::TenancyId id);
+  Tenancy* find_tenancy(core::TenancyId id);
+  core::Acquire acquire_command(const Tenancy& tenancy) const;
+  void push_release(const std::string& name, core::RequestId request, Duration ttl, core::Time now,
+                    std::shared_ptr<AnswerReceiver> receiver);
+  void push_renew(core::TenancyId id, const Tenancy& tenancy);
+  void push_poll(core::TenancyId id, Tenancy& tenancy, bool heartbeat);
+  void answer(const std::shared_ptr<AnswerReceiver>& receiver, Result<std::uint32_t> result);
+
+  // coordinator_outcomes.cc: what the store said
+  void on_acquire(Errand& errand, const core::Outcome& outcome, core::Time now);
+  void on_acquire_failed(Errand& errand, const Error& error, core::Time now);
+  void on_renew(const Errand& errand, const core::Outcome& outcome, core::Time now);
+  void on_poll(const Errand& errand, const core::Outcome& outcome, core::Time now);
+  void on_release(Errand& errand, const core::Outcome& outcome, core::Time now);
+  void on_asked(const Errand& errand, const core::Outcome& outcome);
+  void on_granted(core::TenancyId id, std::uint64_t token, core::Time sent, Duration lease_for,
+                  core::Time now);
+  void on_queued(core::TenancyId id, Tenancy& tenancy, core::Time sent, Duration look_again);
+  void on_gone(core::TenancyId id, core::Time now);
+  void stand_again(core::TenancyId id, Tenancy& tenancy);
+  void deny(core::TenancyId id, Error why, core::Time now);
+  void retry(Errand errand, core::Time now);
+  void extend(core::TenancyId id, Tenancy& tenancy, core::Time sent, Duration lease_for,
+              core::Time now);
+  void schedule_renewal(core::TenancyId id, const Tenancy& tenancy, core::Time sent,
+                        Duration lease_for);
+
+  Config config_;
+  core::TenancyId next_tenancy_ = 1;
+  core::ClaimId next_claim_ = 1;
+  std::unordered_map<std::string, Line> lines_;
+  std::unordered_map<core::ClaimId, Claim> claims_;
+  std::unordered_map<core::TenancyId, Tenancy> tenancies_;
+  std::unordered_map<core::RequestId, core::TenancyId> requests_;
+  std::unordered_set<core::TenancyId> queued_;
+  std::map<std::pair<std::uint64_t, std::string>, core::ClaimId> owners_;
+  core::LeaseKeeper keeper_;
+  Outbox outbox_;
+  Effects effects_;
+  core::Time next_look_ = base::kNever;
+  std::size_t releases_ = 0;
+};
+
+}  // namespace holdfast::client

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <holdfast/lease.h>
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <utility>
+
+#include "base/time.h"
+#include "core/local_queue.h"
+
+namespace holdfast::client {
+
+// What a grant looks like from the caller's side. Shared by the coordinator,
+// which writes it under the client's lock, and by Lease objects, which read it
+// from any thread.
+class LeaseState {
+ public:
+  LeaseState(std::string lock, core::ClaimId granted_to, std::optional<std::uint64_t> fence)
+      : name{std::move(lock)}, claim{granted_to}, token{fence} {}
+
+  const std::string name;
+  const core::ClaimId claim;
+  const std::optional<std::uint64_t> token;
+
+  base::Time deadline() const noexcept {
+    return base::Time{base::Duration{deadline_.load(std::memory_order_acquire)}};
+  }
+  void set_deadline(base::Time deadline) noexcept {
+    deadline_.store(deadline.time_since_epoch().count(), std::memory_order_release);
+  }
+
+  std::optional<LossReason> loss() const noexcept {
+    const int value = loss_.load(std::memory_order_acquire);
+    return value < 0 ? std::nullopt : std::optional{static_cast<LossReason>(value)};
+  }
+  // True the first time. The stop is requested later, outside all locks.
+  bool set_loss(LossReason reason) noexcept {
+    int none = -1;
+    return loss_.compare_exchange_strong(none, static_cast<int>(reason));
+  }
+
+  std::stop_token lost() const noexcept { return lost_.get_token(); }
+  void request_stop() noexcept { lost_.request_stop(); }
+
+ private:
+  std::atomic<base::Duration::rep> deadline_{0};
+  std::atomic<int> loss_{-1};
+  std::stop_source lost_;
+};
+
+}  // namespace holdfast::client

@@ -1,0 +1,114 @@
+#include "client/outbox.h"
+
+#include <algorithm>
+#include <functional>
+#include <iterator>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+namespace holdfast::client {
+namespace {
+
+// Bounds how long one batch keeps the others waiting.
+constexpr std::size_t kMaxBatch = 1024;
+constexpr std::size_t kUpkeepShare = 256;
+
+bool is_upkeep(const Errand& errand) {
+  const auto* poll = std::get_if<core::Poll>(&errand.command.operation);
+  return std::holds_alternative<core::Renew>(errand.command.operation) ||
+         (poll != nullptr && poll->heartbeat);
+}
+
+bool asks_for(const Errand& errand, core::TenancyId tenancy) {
+  return errand.tenancy == tenancy &&
+         (std::holds_alternative<core::Acquire>(errand.command.operation) ||
+          std::holds_alternative<core::Requeue>(errand.command.operation));
+}
+
+}  // namespace
+
+Outbox::Lane& Outbox::lane_of(const Errand& errand) {
+  const std::size_t hash = std::hash<std::string_view>{}(errand.command.name);
+  return lanes_[hash % lanes_.size()];
+}
+
+void Outbox::push(Errand errand) {
+  Lane& lane = lane_of(errand);
+  (is_upkeep(errand) ? lane.upkeep : lane.queue).push_back(std::move(errand));
+}
+
+void Outbox::push_later(Errand errand, core::Time when) {
+  retries_.emplace(when, std::move(errand));
+}
+
+void Outbox::wake(core::Time now) {
+  while (!retries_.empty() && retries_.begin()->first <= now) {
+    push(std::move(retries_.begin()->second));
+    retries_.erase(retries_.begin());
+  }
+}
+
+core::Time Outbox::next_retry() const noexcept {
+  return retries_.empty() ? base::kNever : retries_.begin()->first;
+}
+
+std::optional<Errand> Outbox::take_back(core::TenancyId tenancy) {
+  for (Lane& lane : lanes_) {
+    const auto it = std::ranges::find_if(
+        lane.queue, [tenancy](const Errand& errand) { return asks_for(errand, tenancy); });
+    if (it != lane.queue.end()) {
+      Errand errand = std::move(*it);
+      lane.queue.erase(it);
+      return errand;
+    }
+  }
+  const auto it = std::ranges::find_if(
+      retries_, [tenancy](const auto& retry) { return asks_for(retry.second, tenancy); });
+  if (it == retries_.end()) {
+    return std::nullopt;
+  }
+  Errand errand = std::move(it->second);
+  retries_.erase(it);
+  return errand;
+}
+
+std::span<const core::Command> Outbox::start(std::size_t index, core::Time now) {
+  Lane& lane = lanes_[index];
+  if (!lane.on_its_way.empty()) {
+    return {};
+  }
+  const std::size_t upkeep = std::min(lane.upkeep.size(), kUpkeepShare);
+  send(lane, lane.queue, kMaxBatch - upkeep, now);
+  send(lane, lane.upkeep, kMaxBatch, now);
+  return lane.commands;
+}
+
+// Moves errands onto their way until the batch has `up_to` of them.
+void Outbox::send(Lane& lane, std::deque<Errand>& from, std::size_t up_to, core::Time now) {
+  while (!from.empty() && lane.on_its_way.size() < up_to) {
+    Errand& errand = from.front();
+    errand.sent = now;
+    lane.commands.push_back(std::move(errand.command));
+    lane.on_its_way.push_back(std::move(errand));
+    from.pop_front();
+  }
+}
+
+std::vector<Errand> Outbox::finish(std::size_t index) {
+  Lane& lane = lanes_[index];
+  std::vector<Errand> errands = std::exchange(lane.on_its_way, {});
+  for (std::size_t i = 0; i < errands.size(); ++i) {
+    errands[i].command = std::move(lane.commands[i]);
+  }
+  lane.commands.clear();
+  return errands;
+}
+
+bool Outbox::empty() const noexcept {
+  return retries_.empty() && std::ranges::all_of(lanes_, [](const Lane& lane) {
+           return lane.queue.empty() && lane.upkeep.empty() && lane.on_its_way.empty();
+         });
+}
+
+}  // namespace holdfast::client

@@ -1,0 +1,410 @@
+#include "client/service.h"
+
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <optional>
+#include <stop_token>
+#include <system_error>
+#include <utility>
+
+#include "base/fork.h"
+#include "base/host.h"
+#include "client/mailbox.h"
+#include "client/wish.h"
+#include "engine/registry.h"
+
+namespace holdfast::client {
+namespace {
+
+// A caller leads for others at most this often after its own turn; then the
+// keeper takes over.
+constexpr int kMaxLeads = 4;
+
+constexpr Duration kLongestWait = std::chrono::hours{24 * 365 * 100};
+
+base::Time end_of(const std::optional<Duration>& wait) {
+  if (!wait || *wait == Duration::zero() || *wait > kLongestWait) {
+    return base::kNever;  // a try ends with the store's answer
+  }
+  return base::BootClock::now() + *wait;
+}
+
+Error forked() {
+  return {ErrorCode::invalid_argument,
+          "this client was made before fork(); make a new one in the child", std::nullopt};
+}
+
+}  // namespace
+
+// --- those who wait
+
+class Service::BlockedCaller : public GrantReceiver {
+ public:
+  void deliver(Result<std::shared_ptr<LeaseState>> result) override { box.put(std::move(result)); }
+  Mailbox<Result<std::shared_ptr<LeaseState>>> box;
+};
+
+class Service::BlockedAnswer : public AnswerReceiver {
+ public:
+  void answer(Result<std::uint32_t> result) override { box.put(std::move(result)); }
+  Mailbox<Result<std::uint32_t>> box;
+};
+
+class Service::AsyncCaller : public GrantReceiver {
+ public:
+  AsyncCaller(std::shared_ptr<Service> service, std::function<void(Result<Lease>)> done)
+      : service_{std::move(service)}, done_{std::move(done)} {}
+
+  void deliver(Result<std::shared_ptr<LeaseState>> result) override {
+    std::unique_ptr<StopCallback> watch;
+    std::shared_ptr<Service> service;
+    {
+      const std::lock_guard lock{mutex_};
+      delivered_ = true;
+      watch = std::move(watch_);
+      service = std::move(service_);
+    }
+    watch = nullptr;
+    {
+      const std::lock_guard lock{service->mutex_};
+      service->waits_.erase(wait);
+    }
+    const auto done = std::move(done_);
+    if (result) {
+      done(service->make_lease(std::move(*result)));
+    } else {
+      done(tl::unexpected{std::move(result.error())});
+    }
+  }
+
+  void watch(const std::stop_token& stop) {
+    const std::lock_guard lock{mutex_};
+    if (!delivered_ && stop.stop_possible()) {
+      watch_ = std::make_unique<StopCallback>(
+          stop, [service = service_.get(), claim = wait.second] { service->cancel_soon(claim); });
+    }
+  }
+
+  std::pair<base::Time, core::ClaimId> wait;  // its place in waits_; set before delivery
+
+ private:
+  using StopCallback = std::stop_callback<std::function<void()>>;
+  std::mutex mutex_;
+  bool delivered_ = false;
+  std::unique_ptr<StopCallback> watch_;
+  std::shared_ptr<Service> service_;
+  std::function<void(Result<Lease>)> done_;
+};
+
+// --- birth and death
+
+Result<std::shared_ptr<Service>> Service::open(std::string_view url, const ClientOptions& options) {
+  auto parsed = engine::Url::parse(url);
+  if (!parsed) {
+    return tl::unexpected{std::move(parsed.error())};
+  }
+  if (options.backstop_poll < std::chrono::milliseconds{1}) {
+    return fail(ErrorCode::invalid_argument, "backstop_poll must be at least 1 ms");
+  }
+  engine::EngineOptions how;
+  how.session = core::SessionId::random();
+  how.party = {options.label.empty() ? base::program_name() : options.label, base::host_name(),
+               getpid()};
+  auto engine = engine::open(*parsed, how);
+  if (!engine) {
+    return tl::unexpected{std::move(engine.error())};
+  }
+  Coordinator::Config config;
+  config.session = how.session;
+  config.lanes = (*engine)->lanes();
+  config.tokens = (*engine)->capabilities().token != TokenKind::none;
+  config.backstop_poll = options.backstop_poll;
+  std::shared_ptr<Service> service{new Service{std::move(*engine), std::move(config)},
+                                   &Service::destroy};
+  if (!service->nudge_ || !service->timer_) {
+    return fail(ErrorCode::unavailable, "no file descriptor left for the client's timer");
+  }
+  try {
+    service->start();
+  } catch (const std::system_error& error) {
+    return fail(ErrorCode::unavailable, std::string{"cannot start a thread: "} + error.what());
+  }
+  return service;
+}
+
+Service::Service(std::unique_ptr<engine::Engine> engine, Coordinator::Config config)
+    : generation_{base::fork_generation()},
+      engine_{std::move(engine)},
+      coordinator_{std::move(config)},
+      lanes_(engine_->lanes()),
+      nudge_{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)},
+      timer_{timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK)},
+      health_{std::make_unique<HealthRunner>([this] { nudge(); })} {}
+
+void Service::start() {
+  keeper_ = std::thread{[this] { keep(); }};
+}
+
+Service::~Service() {
+  {
+    const std::lock_guard lock{mutex_};
+    stopping_ = true;
+  }
+  nudge();
+  if (keeper_.joinable()) {
+    keeper_.join();
+  }
+  engine_ = nullptr;  // no outcome comes after this
+}
+
+void Service::destroy(Service* service) {
+  if (!service->is_ours()) {
+    return;  // after fork(): its threads and its connection belong to the parent
+  }
+  if (service->callbacks_.is_current() || service->on_keeper()) {
+    // A callback let go of the last handle: a thread cannot wait for itself.
+    std::thread{[service] { delete service; }}.detach();
+  } else {
+    delete service;
+  }
+}
+
+bool Service::is_ours() const noexcept {
+  return generation_ == base::fork_generation();
+}
+
+Result<engine::Engine*> Service::engine() {
+  if (!is_ours()) {
+    return tl::unexpected{forked()};
+  }
+  return engine_.get();
+}
+
+// --- calls
+
+Lease Service::make_lease(std::shared_ptr<LeaseState> state) {
+  return Lease{std::make_unique<LeaseHandle>(shared_from_this(), std::move(state))};
+}
+
+void Service::cancel(core::ClaimId claim, ErrorCode why) {
+  std::unique_lock lock{mutex_};
+  coordinator_.cancel(claim, why, base::BootClock::now());
+  pump(lock, engine::Patience::none);
+}
+
+// For callers that must not do anything else, such as stop callbacks.
+void Service::cancel_soon(core::ClaimId claim) {
+  {
+    const std::lock_guard lock{mutex_};
+    cancellations_.emplace_back(claim, ErrorCode::cancelled);
+  }
+  nudge();
+}
+
+Result<Lease> Service::acquire(std::string_view name, const AcquireOptions& options) {
+  if (!is_ours()) {
+    return tl::unexpected{forked()};
+  }
+  auto wish = make_wish(name, options, capabilities());
+  if (!wish) {
+    return tl::unexpected{std::move(wish.error())};
+  }
+  if (options.stop.stop_requested()) {
+    return fail(ErrorCode::cancelled, "the wait was cancelled before it began");
+  }
+  const base::Time deadline = end_of(options.wait);
+  const auto caller = std::make_shared<BlockedCaller>();
+  std::unique_lock lock{mutex_};
+  active_ = true;
+  const core::ClaimId claim = coordinator_.acquire(*wish, caller, base::BootClock::now());
+  pump(lock, {deadline});
+  std::optional<std::stop_callback<std::function<void()>>> watch;
+  if (options.stop.stop_possible()) {
+    watch.emplace(options.stop, [caller] { caller->box.interrupt(); });
+  }
+  auto result = caller->box.take_until(deadline);
+  if (!result) {
+    cancel(claim, caller->box.interrupted() ? ErrorCode::cancelled : ErrorCode::timed_out);
+    result = caller->box.take();  // the cancellation, or a grant that was faster
+  }
+  if (!*result) {
+    return tl::unexpected{std::move(result->error())};
+  }
+  return make_lease(std::move(**result));
+}
+
+void Service::acquire_then(std::string_view name, const AcquireOptions& options,
+                           std::function<void(Result<Lease>)> done) {
+  if (!is_ours()) {
+    done(tl::unexpected{forked()});
+    return;
+  }
+  auto wish = make_wish(name, options, capabilities());
+  if (!wish) {
+    done(tl::unexpected{std::move(wish.error())});
+    return;
+  }
+  const base::Time deadline = end_of(options.wait);
+  const auto caller = std::make_shared<AsyncCaller>(shared_from_this(), std::move(done));
+  std::unique_lock lock{mutex_};
+  active_ = true;
+  const core::ClaimId claim = coordinator_.acquire(*wish, caller, base::BootClock::now());
+  caller->wait = {deadline, claim};
+  waits_.insert(caller->wait);
+  pump(lock, engine::Patience::for_outcomes, Lead::keeper);
+  caller->watch(options.stop);
+}
+
+void Service::cancel_async() {
+  {
+    const std::lock_guard lock{mutex_};
+    for (const auto& [deadline, claim] : waits_) {
+      cancellations_.emplace_back(claim, ErrorCode::cancelled);
+    }
+    waits_.clear();
+  }
+  nudge();
+}
+
+Result<void> Service::release(core::ClaimId claim) {
+  if (!is_ours()) {
+    return tl::unexpected{forked()};
+  }
+  const auto caller = std::make_shared<BlockedAnswer>();
+  std::unique_lock lock{mutex_};
+  coordinator_.release(claim, caller, base::BootClock::now());
+  pump(lock, engine::Patience::for_outcomes);
+  auto result = caller->box.take();
+  if (!result) {
+    return tl::unexpected{std::move(result.error())};
+  }
+  return {};
+}
+
+void Service::release_in_background(core::ClaimId claim) noexcept {
+  std::unique_lock lock{mutex_};
+  coordinator_.release(claim, nullptr, base::BootClock::now());
+  pump(lock, engine::Patience::none);
+}
+
+Result<void> Service::flush(Duration at_most) {
+  if (!is_ours()) {
+    return tl::unexpected{forked()};
+  }
+  std::unique_lock lock{mutex_};
+  if (!drained_.wait_for(lock, at_most, [this] { return coordinator_.drained(); })) {
+    return fail(ErrorCode::outcome_unknown,
+                "the store has not answered all releases; those locks free themselves");
+  }
+  return {};
+}
+
+Result<std::uint32_t> Service::ask(std::string_view name, core::Operation operation) {
+  if (!is_ours()) {
+    return tl::unexpected{forked()};
+  }
+  if (auto checked = check_name(name); !checked) {
+    return tl::unexpected{std::move(checked.error())};
+  }
+  const auto caller = std::make_shared<BlockedAnswer>();
+  std::unique_lock lock{mutex_};
+  coordinator_.ask({std::string{name}, std::move(operation)}, caller);
+  pump(lock, engine::Patience::for_outcomes);
+  return caller->box.take();
+}
+
+// --- the pump
+
+void Service::pump(std::unique_lock<std::mutex>& lock, engine::Patience patience, Lead lead) {
+  for (int turn = 0;; ++turn) {
+    Effects effects = coordinator_.take_effects();
+    if (coordinator_.drained()) {
+      drained_.notify_all();
+    }
+    const bool may_lead = on_keeper() || (lead == Lead::here && turn <= kMaxLeads);
+    std::span<const core::Command> batch;
+    std::size_t lane = 0;
+    if (may_lead) {
+      for (lane = 0; lane < lanes_.size() && batch.empty(); ++lane) {
+        batch = coordinator_.start_batch(lane, base::BootClock::now());
+      }
+    }
+    if (!batch.empty()) {
+      --lane;  // the loop has stepped past it
+      lanes_[lane].submitting = std::this_thread::get_id();
+    }
+    const bool earlier = coordinator_.next_due() < wakes_at_;
+    if (earlier) {
+      wakes_at_ = coordinator_.next_due();
+    }
+    lock.unlock();
+    if (earlier || !may_lead) {
+      nudge();
+    }
+    if (!effects.empty()) {
+      perform(std::move(effects));
+    }
+    if (batch.empty()) {
+      return;
+    }
+    submit(lane, batch, patience);
+    lock.lock();
+    lanes_[lane].submitting = {};
+  }
+}
+
+void Service::submit(std::size_t lane, std::span<const core::Command> batch,
+                     engine::Patience patience) {
+  engine_->submit(lane, batch, patience, [this, lane](const engine::Outcomes& outcomes) {
+    std::unique_lock lock{mutex_};
+    coordinator_.finish_batch(lane, outcomes, base::BootClock::now());
+    // On the submitting thread the loop in pump() goes on by itself.
+    if (lanes_[lane].submitting != std::this_thread::get_id()) {
+      pump(lock, engine::Patience::none);
+    }
+  });
+}
+
+void Service::perform(Effects effects) {
+  for (auto& [receiver, result] : effects.grants) {
+    receiver->deliver(std::move(result));
+  }
+  for (auto& [receiver, result] : effects.answers) {
+    receiver->answer(std::move(result));
+  }
+  for (auto& lease : effects.losses) {
+    callbacks_.post([lease] { lease->request_stop(); });
+  }
+  for (auto& question : effects.questions) {
+    health_->ask(question.claim, std::move(question.check));
+  }
+}
+
+// --- LeaseHandle
+
+Result<void> LeaseHandle::release() {
+  if (!service_->is_ours()) {
+    return tl::unexpected{forked()};
+  }
+  if (!released_) {
+    released_ = true;
+    if (auto result = service_->release(state_->claim); !result) {
+      outcome_ = std::move(result.error());
+    }
+  }
+  if (outcome_) {
+    return tl::unexpected{*outcome_};
+  }
+  return {};
+}
+
+void LeaseHandle::release_in_background() noexcept {
+  if (!released_ && service_->is_ours()) {
+    service_->release_in_background(state_->claim);
+  }
+  released_ = true;
+}
+
+}  // namespace holdfast::client

@@ -1,0 +1,126 @@
+#pragma once
+
+#include <holdfast/client.h>
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "base/file_descriptor.h"
+#include "client/callback_thread.h"
+#include "client/coordinator.h"
+#include "client/health_runner.h"
+#include "engine/engine.h"
+
+namespace holdfast::client {
+
+class LeaseHandle;
+
+// The threads around a Coordinator and its engine. A caller that finds a lane
+// of the store idle drives its own I/O (a hand-off to another thread costs more
+// than a local round trip); callers that come meanwhile ride in the next batch.
+// One keeper thread looks after time and doorbell. Thread-safe.
+class Service : public std::enable_shared_from_this<Service> {
+ public:
+  static Result<std::shared_ptr<Service>> open(std::string_view url, const ClientOptions& options);
+  Service(const Service&) = delete;
+  Service& operator=(const Service&) = delete;
+
+  Result<Lease> acquire(std::string_view name, const AcquireOptions& options);
+  void acquire_then(std::string_view name, const AcquireOptions& options,
+                    std::function<void(Result<Lease>)> done);
+  Result<void> release(core::ClaimId claim);
+  void release_in_background(core::ClaimId claim) noexcept;
+  Result<void> flush(Duration at_most);
+  // Ends all waits begun by acquire_then().
+  void cancel_async();
+  Result<std::uint32_t> ask(std::string_view name, core::Operation operation);
+
+  // The engine itself, for what needs no coordination. Not after fork().
+  Result<engine::Engine*> engine();
+  const Capabilities& capabilities() const noexcept { return engine_->capabilities(); }
+
+  // False in a child of fork(): then nothing here may be touched.
+  bool is_ours() const noexcept;
+
+ private:
+  enum class Lead : std::uint8_t { here, keeper };
+  struct Lane {
+    std::thread::id submitting;  // who is inside engine_->submit()
+  };
+
+  Service(std::unique_ptr<engine::Engine> engine, Coordinator::Config config);
+  ~Service();
+  static void destroy(Service* service);
+  void start();
+
+  void cancel(core::ClaimId claim, ErrorCode why);
+  void cancel_soon(core::ClaimId claim);
+  Lease make_lease(std::shared_ptr<LeaseState> state);
+  bool on_keeper() const noexcept { return keeper_id_.load() == std::this_thread::get_id(); }
+
+  // Carries out the effects and sends what there is to send, as long as this
+  // thread finds lanes idle. Takes the lock locked, leaves it unlocked.
+  void pump(std::unique_lock<std::mutex>& lock, engine::Patience patience, Lead lead = Lead::here);
+  void submit(std::size_t lane, std::span<const core::Command> batch, engine::Patience patience);
+  void perform(Effects effects);
+
+  void keep();  // the keeper thread
+  bool look_after_time();
+  void answer_doorbell();
+  void tidy_if_due(base::Time now);
+  void set_alarm();
+  void nudge() noexcept;
+
+  class BlockedCaller;
+  class AsyncCaller;
+  class BlockedAnswer;
+
+  const std::uint64_t generation_;
+  std::unique_ptr<engine::Engine> engine_;
+
+  std::mutex mutex_;  // guards down to the blank line
+  Coordinator coordinator_;
+  std::vector<Lane> lanes_;
+  base::Time wakes_at_ = base::Time::min();               // when the keeper wakes by itself
+  std::set<std::pair<base::Time, core::ClaimId>> waits_;  // ends of asynchronous waits
+  std::vector<std::pair<core::ClaimId, ErrorCode>> cancellations_;
+  bool active_ = false;  // something happened since the last tidy()
+  bool stopping_ = false;
+  std::condition_variable drained_;
+
+  base::Time next_tidy_ = base::kNever;  // the keeper's
+  base::FileDescriptor nudge_;           // eventfd
+  base::FileDescriptor timer_;           // timerfd on CLOCK_BOOTTIME
+  CallbackThread callbacks_;
+  std::unique_ptr<HealthRunner> health_;
+  std::thread keeper_;
+  std::atomic<std::thread::id> keeper_id_{};
+};
+
+// What a Lease is made of: the right to release one grant, once.
+class LeaseHandle {
+ public:
+  LeaseHandle(std::shared_ptr<Service> service, std::shared_ptr<LeaseState> state)
+      : service_{std::move(service)}, state_{std::move(state)} {}
+
+  const LeaseState& state() const noexcept { return *state_; }
+  bool is_ours() const noexcept { return service_->is_ours(); }
+  bool released() const noexcept { return released_; }
+  Result<void> release();
+  void release_in_background() noexcept;
+
+ private:
+  std::shared_ptr<Service> service_;
+  std::shared_ptr<LeaseState> state_;
+  bool released_ = false;
+  std::optional<Error> outcome_;  // of the first release()
+};
+
+}  // namespace holdfast::client

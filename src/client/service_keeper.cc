@@ -1,0 +1,109 @@
+// The keeper thread of a Service: time, doorbell, housekeeping.
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+#include "client/service.h"
+
+namespace holdfast::client {
+namespace {
+
+constexpr Duration kTidyInterval = std::chrono::seconds{30};
+
+}  // namespace
+
+void Service::keep() {
+  keeper_id_ = std::this_thread::get_id();
+  while (look_after_time()) {
+    set_alarm();
+    std::array<pollfd, 3> wanted{{{nudge_.get(), POLLIN, 0},
+                                  {timer_.get(), POLLIN, 0},
+                                  {engine_->doorbell_fd(), POLLIN, 0}}};
+    if (poll(wanted.data(), wanted.size(), -1) < 0) {
+      continue;  // a signal
+    }
+    std::uint64_t count = 0;
+    if (wanted[0].revents != 0) {
+      eventfd_read(nudge_.get(), &count);
+    }
+    if (wanted[2].revents != 0) {
+      answer_doorbell();
+    }
+  }
+}
+
+// False when the service ends.
+bool Service::look_after_time() {
+  std::unique_lock lock{mutex_};
+  wakes_at_ = base::Time::min();  // awake: whoever changes the agenda need not nudge
+  const base::Time now = base::BootClock::now();
+  if (coordinator_.look_due(now)) {
+    lock.unlock();
+    const bool changed = engine_->may_have_changed();
+    lock.lock();
+    coordinator_.look(now, changed);
+  }
+  if (stopping_) {
+    return false;
+  }
+  for (const auto& [claim, well] : health_->collect(now)) {
+    coordinator_.healthy(claim, well, now);
+  }
+  while (!waits_.empty() && waits_.begin()->first <= now) {
+    cancellations_.emplace_back(waits_.begin()->second, ErrorCode::timed_out);
+    waits_.erase(waits_.begin());
+  }
+  for (const auto& [claim, why] : std::exchange(cancellations_, {})) {
+    coordinator_.cancel(claim, why, now);
+  }
+  coordinator_.tick(now);
+  pump(lock, engine::Patience::for_outcomes);
+  tidy_if_due(now);
+  return true;
+}
+
+void Service::tidy_if_due(base::Time now) {
+  if (now >= next_tidy_) {
+    next_tidy_ = base::kNever;
+    engine_->tidy();
+  }
+  const std::lock_guard lock{mutex_};
+  if (std::exchange(active_, false) && next_tidy_ == base::kNever) {
+    next_tidy_ = now + kTidyInterval;
+  }
+}
+
+void Service::set_alarm() {
+  const std::lock_guard lock{mutex_};
+  wakes_at_ = std::min({coordinator_.next_due(), health_->next_timeout(), next_tidy_});
+  if (!waits_.empty()) {
+    wakes_at_ = std::min(wakes_at_, waits_.begin()->first);
+  }
+  itimerspec alarm{};  // all zero: off
+  if (wakes_at_ != base::kNever) {
+    // Zero would switch it off; the past rings at once.
+    const auto since_boot = std::max(wakes_at_.time_since_epoch(), Duration{1});
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(since_boot);
+    alarm.it_value.tv_sec = seconds.count();
+    alarm.it_value.tv_nsec = (since_boot - seconds).count();
+  }
+  timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &alarm, nullptr);
+}
+
+void Service::answer_doorbell() {
+  const std::vector<engine::Ring> rings = engine_->answer_doorbell();
+  std::unique_lock lock{mutex_};
+  coordinator_.rang(rings, base::BootClock::now());
+  pump(lock, engine::Patience::for_outcomes);
+}
+
+void Service::nudge() noexcept {
+  eventfd_write(nudge_.get(), 1);
+}
+
+}  // namespace holdfast::client

@@ -1,0 +1,112 @@
+#include "client/wish.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+
+namespace holdfast::client {
+namespace {
+
+tl::unexpected<Error> invalid(std::string text) {
+  return fail(ErrorCode::invalid_argument, std::move(text));
+}
+
+std::string in_words(Duration duration) {
+  const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(duration);
+  return std::to_string(milliseconds.count()) + " ms";
+}
+
+Result<void> check_times(const AcquireOptions& options, const Capabilities& engine) {
+  if (options.ttl < engine.min_ttl || options.ttl > engine.max_ttl) {
+    return invalid("ttl is " + in_words(options.ttl) + "; choose one from " +
+                   in_words(engine.min_ttl) + " to " + in_words(engine.max_ttl));
+  }
+  if (options.wait && *options.wait < Duration::zero()) {
+    return invalid("wait is negative; use zero for one try, or leave it empty to wait for ever");
+  }
+  if (options.max_hold && *options.max_hold <= Duration::zero()) {
+    return invalid("max_hold must be longer than zero; leave it empty for no bound");
+  }
+  if (options.grace && (*options.grace < Duration::zero() || *options.grace > options.ttl / 2)) {
+    return invalid("grace must be between zero and half the ttl");
+  }
+  if (options.health_check && options.health_timeout <= Duration::zero()) {
+    return invalid("health_timeout must be longer than zero");
+  }
+  return {};
+}
+
+Result<void> check_mode(const AcquireOptions& options, const Capabilities& engine) {
+  if (options.mode != Mode::permits) {
+    if (options.of != 0 || options.permits != 1) {
+      return invalid("permits and of need mode = Mode::permits");
+    }
+  } else if (options.permits == 0 || options.of == 0) {
+    return invalid("permits and of must be at least 1");
+  } else if (options.permits > options.of) {
+    return invalid("permits is " + std::to_string(options.permits) +
+                   " but the semaphore has only " + std::to_string(options.of));
+  } else if (options.of > kMaxPermits) {
+    return invalid("of must be at most " + std::to_string(kMaxPermits));
+  }
+  if (options.hand_over > kMaxHandOver) {
+    return invalid("hand_over must be at most " + std::to_string(kMaxHandOver));
+  }
+  const std::string other = " is not supported by " + engine.engine + "; sqlite can do it";
+  if (options.mode == Mode::shared && !engine.shared) {
+    return fail(ErrorCode::unsupported, "mode = shared" + other);
+  }
+  if (options.mode == Mode::permits && !engine.permits) {
+    return fail(ErrorCode::unsupported, "mode = permits" + other);
+  }
+  if (options.require_token && engine.token == TokenKind::none) {
+    return fail(ErrorCode::unsupported, "a fencing token" + other);
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<void> check_name(std::string_view name) {
+  if (name.empty()) {
+    return invalid("the lock's name is empty; give it 1 to 255 bytes");
+  }
+  if (name.size() > kMaxNameBytes) {
+    return invalid("the lock's name has " + std::to_string(name.size()) +
+                   " bytes; at most 255 are allowed");
+  }
+  return {};
+}
+
+Result<Wish> make_wish(std::string_view name, const AcquireOptions& options,
+                       const Capabilities& engine) {
+  if (auto checked = check_name(name); !checked) {
+    return tl::unexpected{std::move(checked.error())};
+  }
+  if (auto checked = check_times(options, engine); !checked) {
+    return tl::unexpected{std::move(checked.error())};
+  }
+  if (auto checked = check_mode(options, engine); !checked) {
+    return tl::unexpected{std::move(checked.error())};
+  }
+  Wish wish;
+  wish.name = name;
+  wish.terms = {.shape = {options.mode, options.permits, options.of},
+                .ttl = options.ttl,
+                .renew = options.renew,
+                .queue = options.wait != Duration::zero(),
+                .barge = !options.fair,
+                .hand_over = options.hand_over};
+  wish.grace = options.grace.value_or(options.ttl / 5);
+  wish.max_hold = options.max_hold;
+  if (options.health_check) {
+    wish.health =
+        std::make_shared<HealthCheck>(HealthCheck{options.health_check, options.health_timeout});
+  }
+  if (options.owner) {
+    wish.owner = options.owner->id();
+  }
+  return wish;
+}
+
+}  // namespace holdfast::client

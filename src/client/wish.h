@@ -1,0 +1,20 @@
+#pragma once
+
+#include <holdfast/error.h>
+#include <holdfast/inspect.h>
+#include <holdfast/options.h>
+#include <string_view>
+
+#include "client/coordinator.h"
+
+namespace holdfast::client {
+
+// invalid_argument unless 1 to 255 bytes.
+Result<void> check_name(std::string_view name);
+
+// Turns a caller's options into a Wish, or says what is wrong with them:
+// invalid_argument names the field, unsupported an engine that can.
+Result<Wish> make_wish(std::string_view name, const AcquireOptions& options,
+                       const Capabilities& engine);
+
+}  // namespace holdfast::client

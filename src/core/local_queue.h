@@ -1,0 +1,137 @@
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "core/commands.h"
+
+namespace holdfast::core {
+
+using ClaimId = std::uint64_t;    // one caller's wish for the lock
+using TenancyId = std::uint64_t;  // one stay of this process: from asking the store to letting go
+
+struct Terms {
+  Shape shape;
+  Duration ttl{};
+  bool renew = true;
+  bool queue = true;            // false: a try; turned away instead of waiting
+  bool barge = false;           // may overtake the store's queue
+  std::uint32_t hand_over = 0;  // 0: stands in the store's queue by itself
+
+  // May the lock pass from one to the other without the store?
+  bool passes_to(const Terms& next) const noexcept {
+    return shape == next.shape && ttl == next.ttl && renew == next.renew;
+  }
+};
+
+// One name's line inside one process. Callers that want the same lock line up
+// here; one of them stands in the store's queue for all. A lock that comes
+// free passes to the next in line without the store, at most `hand_over` times
+// and for kHandOverTime, so that other processes get their turn.
+//
+// Pure: events go in, steps for the owner to carry out come back, in order.
+class LocalQueue {
+ public:
+  // Ask the store for a new tenancy; `after` is given back in the same step.
+  struct Stand {
+    TenancyId tenancy;
+    Terms terms;
+    std::optional<TenancyId> after;
+  };
+  // Release the tenancy, held or only asked for. It is forgotten here.
+  struct GiveBack {
+    TenancyId tenancy;
+  };
+  // The caller holds the lock. `offset` is added to the tenancy's token.
+  struct Admit {
+    ClaimId claim;
+    TenancyId tenancy;
+    std::uint32_t offset;
+  };
+  // A try that found the lock taken by this very process.
+  struct TurnAway {
+    ClaimId claim;
+  };
+  using Step = std::variant<Stand, GiveBack, Admit, TurnAway>;
+  using Steps = std::vector<Step>;
+
+  // Tenancy ids are drawn from `next_tenancy`, shared by all queues.
+  explicit LocalQueue(TenancyId* next_tenancy) : next_tenancy_{next_tenancy} {}
+
+  void join(ClaimId claim, const Terms& terms, Time now, Steps& steps);
+
+  // The claim gives up before it was admitted. False if it is not in line.
+  bool leave(ClaimId claim, Time now, Steps& steps);
+
+  // The store granted what Stand asked for. The lock passes on without the
+  // store only before `trusted_until`.
+  void granted(TenancyId tenancy, Time trusted_until, Time now, Steps& steps);
+  void renewed(TenancyId tenancy, Time trusted_until);
+
+  // The store did not: returns the claim that must be told, if it still waits.
+  std::optional<ClaimId> denied(TenancyId tenancy, Time now, Steps& steps);
+
+  // An admitted claim lets go.
+  void let_go(ClaimId claim, Time now, Steps& steps);
+
+  // The tenancy is or may be lost: it passes to nobody any more.
+  void close(TenancyId tenancy, Time now, Steps& steps);
+  // The store no longer knows it: nothing needs to be given back.
+  void gone(TenancyId tenancy, Time now, Steps& steps);
+
+  // Those who hold the lock under this tenancy.
+  const std::vector<ClaimId>& users(TenancyId tenancy) const;
+  // The claim a tenancy that is not granted yet stands for.
+  std::optional<ClaimId> stands_for(TenancyId tenancy) const;
+
+  // The tenancy that has been waiting longest for the store's grant.
+  std::optional<TenancyId> first_waiting() const;
+
+  std::size_t waiting() const noexcept { return line_.size(); }
+  bool idle() const noexcept { return line_.empty() && tenancies_.empty(); }
+
+ private:
+  struct Claim {
+    ClaimId id;
+    Terms terms;
+  };
+  struct Tenancy {
+    TenancyId id;
+    Terms terms;
+    ClaimId stands_for = 0;
+    bool strict = false;  // for one claim alone
+    bool held = false;
+    bool closed = false;
+    bool gone = false;
+    std::uint32_t passed = 0;  // hand-overs and further readers so far
+    Time granted_at{};
+    Time trusted_until{};
+    std::vector<ClaimId> users;
+
+    bool passes_on(std::uint32_t hand_over, Time now) const noexcept {
+      return held && !closed && passed < hand_over && now < trusted_until &&
+             now - granted_at < kHandOverTime;
+    }
+  };
+
+  Tenancy* find(TenancyId id);
+  const Tenancy* find(TenancyId id) const;
+  void erase(TenancyId id);
+  Tenancy* standing();
+  Tenancy* open_for(const Terms& terms, Time now);
+  bool passing_on(Time now) const;
+  bool taken_by_us() const;
+  Tenancy& stand(const Claim& claim, bool strict, std::optional<TenancyId> after, Steps& steps);
+  void admit(Tenancy& tenancy, ClaimId claim, Steps& steps);
+  void admit_from_line(Time now, Steps& steps);
+  void serve(Time now, Steps& steps);
+
+  TenancyId* next_tenancy_;
+  std::list<Claim> line_;  // waiting, without those that stand by themselves
+  std::vector<Tenancy> tenancies_;
+};
+
+}  // namespace holdfast::core
