@@ -12,6 +12,13 @@ namespace {
 
 // Bounds how long one batch keeps the others waiting.
 constexpr std::size_t kMaxBatch = 1024;
+constexpr std::size_t kUpkeepShare = 256;
+
+bool is_upkeep(const Errand& errand) {
+  const auto* poll = std::get_if<core::Poll>(&errand.command.operation);
+  return std::holds_alternative<core::Renew>(errand.command.operation) ||
+         (poll != nullptr && poll->heartbeat);
+}
 
 bool asks_for(const Errand& errand, core::TenancyId tenancy) {
   return errand.tenancy == tenancy &&
@@ -28,7 +35,7 @@ Outbox::Lane& Outbox::lane_of(const Errand& errand) {
 
 void Outbox::push(Errand errand) {
   Lane& lane = lane_of(errand);
-  lane.queue.push_back(std::move(errand));
+  (is_upkeep(errand) ? lane.upkeep : lane.queue).push_back(std::move(errand));
 }
 
 void Outbox::push_later(Errand errand, core::Time when) {
@@ -68,20 +75,24 @@ std::optional<Errand> Outbox::take_back(core::TenancyId tenancy) {
 
 std::span<const core::Command> Outbox::start(std::size_t index, core::Time now) {
   Lane& lane = lanes_[index];
-  if (!lane.on_its_way.empty() || lane.queue.empty()) {
+  if (!lane.on_its_way.empty()) {
     return {};
   }
-  const std::size_t count = std::min(lane.queue.size(), kMaxBatch);
-  lane.on_its_way.reserve(count);
-  lane.commands.reserve(count);
-  for (std::size_t i = 0; i < count; ++i) {
-    Errand& errand = lane.queue.front();
+  const std::size_t upkeep = std::min(lane.upkeep.size(), kUpkeepShare);
+  send(lane, lane.queue, kMaxBatch - upkeep, now);
+  send(lane, lane.upkeep, kMaxBatch, now);
+  return lane.commands;
+}
+
+// Moves errands onto their way until the batch has `up_to` of them.
+void Outbox::send(Lane& lane, std::deque<Errand>& from, std::size_t up_to, core::Time now) {
+  while (!from.empty() && lane.on_its_way.size() < up_to) {
+    Errand& errand = from.front();
     errand.sent = now;
     lane.commands.push_back(std::move(errand.command));
     lane.on_its_way.push_back(std::move(errand));
-    lane.queue.pop_front();
+    from.pop_front();
   }
-  return lane.commands;
 }
 
 std::vector<Errand> Outbox::finish(std::size_t index) {
@@ -96,7 +107,7 @@ std::vector<Errand> Outbox::finish(std::size_t index) {
 
 bool Outbox::empty() const noexcept {
   return retries_.empty() && std::ranges::all_of(lanes_, [](const Lane& lane) {
-           return lane.queue.empty() && lane.on_its_way.empty();
+           return lane.queue.empty() && lane.upkeep.empty() && lane.on_its_way.empty();
          });
 }
 

@@ -35,7 +35,9 @@ struct Errand {
 };
 
 // Commands that wait to be sent, one line a lane: what gathers while a batch is
-// on its way rides in the next one. Commands for one name keep their order.
+// on its way rides in the next one. Commands for one name keep their order,
+// but for upkeep (renewals and heartbeats): many leases that are due at once
+// must not hold up the callers, nor the other way round.
 class Outbox {
  public:
   explicit Outbox(std::size_t lanes) : lanes_(lanes) {}
@@ -61,11 +63,13 @@ class Outbox {
  private:
   struct Lane {
     std::deque<Errand> queue;
+    std::deque<Errand> upkeep;
     std::vector<Errand> on_its_way;
     std::vector<core::Command> commands;  // theirs, in one piece for the engine
   };
 
   Lane& lane_of(const Errand& errand);
+  static void send(Lane& lane, std::deque<Errand>& from, std::size_t up_to, core::Time now);
 
   std::vector<Lane> lanes_;
   std::multimap<core::Time, Errand> retries_;
