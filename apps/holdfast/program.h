@@ -1,7 +1,7 @@
 #pragma once
 
+#include <holdfast/error.h>
 #include <string>
-#include <tl/expected.hpp>
 
 namespace holdfast::command {
 

@@ -2,7 +2,6 @@
 
 #include <holdfast/client.h>
 #include <string>
-#include <tl/expected.hpp>
 
 #include "context.h"
 #include "signals.h"

@@ -58,12 +58,12 @@ TEST_F(BadStore, SecretsAreNotShown) {
 }
 
 TEST_F(BadStore, MissingDirectory) {
-  expect_refusal("sqlite:" + file("no/such/dir/locks.db"), 69, "no/such/dir");
+  expect_refusal("sqlite:" + file("no/such/dir/locks.db"), 64, "no/such/dir");
 }
 
 TEST_F(BadStore, PathIsADirectory) {
   std::filesystem::create_directory(file("dir"));
-  expect_refusal("sqlite:" + file("dir"), 69, "dir");
+  expect_refusal("sqlite:" + file("dir"), 64, "is not a file");
 }
 
 TEST_F(BadStore, UnwritablePath) {
@@ -80,7 +80,7 @@ TEST_F(BadStore, UnwritablePath) {
 
 TEST_F(BadStore, CorruptFile) {
   std::ofstream{file("locks.db")} << std::string(8192, 'x');
-  expect_refusal(url(), 69, "locks.db");
+  expect_refusal(url(), 64, "choose another file");
   EXPECT_EQ(contents("locks.db"), std::string(8192, 'x'));
 }
 
@@ -90,7 +90,7 @@ TEST_F(BadStore, ForeignDatabase) {
                       "CREATE TABLE customers (id INTEGER); INSERT INTO customers VALUES (1);"});
   ASSERT_EQ(made.wait(), 0);
   const std::string before = contents("locks.db");
-  expect_refusal(url(), 69, "locks.db");
+  expect_refusal(url(), 64, "choose another file");
   EXPECT_EQ(contents("locks.db"), before);
 }
 

@@ -208,7 +208,7 @@ TEST_F(Inspect, DoctorFindsAHealthyStoreHealthy) {
   EXPECT_EQ(text.status, 0) << text.out;
   EXPECT_NE(text.out.find("\nok "), std::string::npos) << text.out;
   const auto report = parsed({"doctor", "--json"}).as_object();
-  EXPECT_EQ(report.at("store"), url());
+  EXPECT_EQ(report.at("store").as_string(), url());
   EXPECT_EQ(report.at("findings").at(0).at("level"), "ok");
 }
 

@@ -58,7 +58,7 @@ INSTANTIATE_TEST_SUITE_P(All, ForwardedSignal,
                          testing::Values(Case{"TERM", SIGTERM}, Case{"INT", SIGINT},
                                          Case{"HUP", SIGHUP}, Case{"QUIT", SIGQUIT},
                                          Case{"USR1", SIGUSR1}, Case{"USR2", SIGUSR2}),
-                         [](const auto& info) { return info.param.name; });
+                         [](const auto& chosen) { return chosen.param.name; });
 
 class RunSignals : public CommandTest {};
 
@@ -101,25 +101,23 @@ TEST_F(RunSignals, AStoppedCommandKeepsItsLock) {
 }
 
 TEST_F(RunSignals, StopAndContinueArePassedOn) {
-  Process process = start(run(
-      "x", {},
-      "echo $$ >\"$DIR/pid\"; touch \"$DIR/in\"; while [ ! -e \"$DIR/go\" ]; do sleep 0.01; done"));
+  Process process = start(run("x", {}, "echo $$ >\"$DIR/pid\"; touch \"$DIR/in\"; exec sleep 60"));
   ASSERT_TRUE(appears("in"));
   const std::string pid = lines("pid").at(0);
-  const auto state = [&] {
+  const auto is_stopped = [&] {
     std::ifstream stat{"/proc/" + pid + "/stat"};
     std::string number;
     std::string name;
     std::string letter;
     stat >> number >> name >> letter;
-    return letter;
+    return letter == "T";
   };
   process.signal(SIGTSTP);
-  EXPECT_TRUE(eventually([&] { return state() == "T"; }));
+  EXPECT_TRUE(eventually([&] { return is_stopped(); }));
   process.signal(SIGCONT);
-  EXPECT_TRUE(eventually([&] { return state() != "T"; }));
-  touch("go");
-  EXPECT_EQ(process.wait(), 0);
+  EXPECT_TRUE(eventually([&] { return !is_stopped(); }));
+  process.signal(SIGTERM);
+  EXPECT_EQ(process.wait(), 128 + SIGTERM);
 }
 
 }  // namespace

@@ -99,17 +99,17 @@ TEST_F(Run, RunsScriptsWithoutAFirstLineAsShellsDo) {
 }
 
 TEST_F(Run, GivesTheCommandAProcessGroupAndNoDescriptorsOfOurs) {
-  const auto called = call(run("x", {}, "ps -o pgid= -p $$ | tr -d ' '; echo $$; ls /proc/$$/fd"));
+  const std::string script = "ls /proc/$$/fd";
+  const auto called = call(run("x", {}, "ps -o pgid= -p $$ | tr -d ' '; echo $$; " + script));
   std::istringstream said{called.out};
   std::string group;
   std::string pid;
-  said >> group >> pid;
+  said >> group >> pid >> std::ws;
   EXPECT_EQ(group, pid);
-  std::vector<std::string> descriptors;
-  for (std::string fd; said >> fd;) {
-    descriptors.push_back(fd);
-  }
-  EXPECT_EQ(descriptors, (std::vector<std::string>{"0", "1", "2"}));
+  const std::string descriptors{std::istreambuf_iterator<char>{said}, {}};
+  Process without = Process::start({"sh", "-c", script});
+  EXPECT_EQ(without.wait(), 0);
+  EXPECT_EQ(descriptors, without.out());
 }
 
 TEST_F(Run, WithJsonTellsErrorsInJson) {

@@ -97,7 +97,7 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"TooMany", {"show", "x", "y"}, "unexpected 'y'; see 'holdfast show --help'"},
         Mistake{"ReleaseWithoutForce", {"release", "x"}, "a lock is released by its holder"},
         Mistake{"ControlCharacters", {"ls", "a", "b\x1b[2J"}, "unexpected 'b\\x1b[2J'"}),
-    [](const auto& info) { return info.param.title; });
+    [](const auto& chosen) { return chosen.param.title; });
 
 class Help : public CommandTest {};
 
