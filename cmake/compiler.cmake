@@ -2,7 +2,8 @@
 function(holdfast_warnings target)
   target_compile_options(${target} PRIVATE
     -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wnon-virtual-dtor
-    -Wold-style-cast -Woverloaded-virtual -Werror)
+    -Wold-style-cast -Woverloaded-virtual -Wzero-as-null-pointer-constant
+    -Wdeprecated-copy-dtor -Werror)
 endfunction()
 
 set(CMAKE_CXX_EXTENSIONS OFF)

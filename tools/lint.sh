@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# ./dev lint [--fix]: what a machine can say about the sources. --fix formats them.
+# ./dev lint [--fix]: what a machine can say about the sources, cheap checks first.
+# --fix formats them before.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=tools/common.sh
@@ -11,5 +12,19 @@ say "clang-format"
 if [[ ${1:-} == --fix ]]; then
   clang-format -i "${sources[@]}"
 else
-  clang-format --dry-run -Werror "${sources[@]}"
+  clang-format --dry-run -Werror "${sources[@]}" || fail "'./dev lint --fix' formats the sources"
 fi
+
+say "include layers"
+python3 tools/check_layers_test.py
+python3 tools/check_layers.py
+
+say "paths"
+tools/check_paths.sh
+
+say "public headers, each alone"
+python3 tools/check_headers.py
+
+build_preset dev
+say "clang-tidy"
+python3 tools/run_tidy.py build/dev --jobs "$jobs"

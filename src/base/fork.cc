@@ -59,7 +59,7 @@ void after_fork_in_child() {
   after_fork(&ForkHooks::in_child);
 }
 
-const bool installed = [] {
+const bool kInstalled = [] {
   return pthread_atfork(&before_fork, &after_fork_in_parent, &after_fork_in_child) == 0;
 }();
 
@@ -72,7 +72,7 @@ std::uint64_t fork_generation() noexcept {
 void on_fork(const ForkHooks& hooks) {
   auto& all = registry();
   const std::size_t index = all.taken.fetch_add(1);
-  if (!installed || index >= all.slots.size()) {
+  if (!kInstalled || index >= all.slots.size()) {
     std::abort();  // a programming error: raise the room above
   }
   all.slots.at(index).hooks = hooks;

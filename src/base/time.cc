@@ -1,6 +1,7 @@
 #include "base/time.h"
 
 #include <ctime>
+#include <thread>
 
 namespace holdfast::base {
 
@@ -15,6 +16,10 @@ std::uint64_t wall_microseconds() noexcept {
   clock_gettime(CLOCK_REALTIME, &now);
   return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000 +
          static_cast<std::uint64_t>(now.tv_nsec) / 1'000;
+}
+
+void sleep_for(Duration time) {
+  std::this_thread::sleep_for(time);
 }
 
 }  // namespace holdfast::base

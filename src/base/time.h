@@ -25,4 +25,7 @@ inline constexpr Time kNever = Time::max();
 // new names start, never a deadline.
 std::uint64_t wall_microseconds() noexcept;
 
+// At least this long; signals do not cut it short.
+void sleep_for(Duration time);
+
 }  // namespace holdfast::base

@@ -3,12 +3,14 @@
 
 #include "engine/registry.h"
 #include "engines/memory/memory_engine.h"
+#include "engines/sqlite/sqlite_engine.h"
 
 namespace holdfast::engine {
 
 std::span<const Registration> registrations() {
   static const std::array all{
       engines::memory_registration(),
+      engines::sqlite_registration(),
   };
   return all;
 }

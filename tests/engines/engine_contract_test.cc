@@ -202,7 +202,7 @@ TEST_P(EngineContract, InitAndDoctorAreContent) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Embedded, EngineContract, ::testing::Values("memory"),
+INSTANTIATE_TEST_SUITE_P(Embedded, EngineContract, ::testing::Values("memory", "sqlite"),
                          [](const auto& tested) { return tested.param; });
 
 }  // namespace

@@ -1,0 +1,83 @@
+#include "engine/query.h"
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <optional>
+
+namespace holdfast::engine {
+namespace {
+
+std::optional<Duration> unit_of(std::string_view name) {
+  if (name == "ms") return std::chrono::milliseconds{1};
+  if (name == "s") return std::chrono::seconds{1};
+  if (name == "m") return std::chrono::minutes{1};
+  if (name == "h") return std::chrono::hours{1};
+  return std::nullopt;
+}
+
+std::optional<Duration> parse_duration(std::string_view text) {
+  std::int64_t count = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  const auto unit = unit_of(text.substr(static_cast<std::size_t>(end - text.data())));
+  if (error != std::errc{} || !unit || count < 0 || count > Duration::max() / *unit) {
+    return std::nullopt;
+  }
+  return count * *unit;
+}
+
+}  // namespace
+
+Duration Query::duration(std::string_view key, Duration otherwise) {
+  const std::string* text = find(key);
+  if (text == nullptr) {
+    return otherwise;
+  }
+  if (const auto value = parse_duration(*text)) {
+    return *value;
+  }
+  complain(key, "takes a duration like 500ms, 30s or 2m");
+  return otherwise;
+}
+
+bool Query::flag(std::string_view key, bool otherwise) {
+  const std::string* text = find(key);
+  if (text == nullptr) {
+    return otherwise;
+  }
+  if (*text != "true" && *text != "false" && !text->empty()) {
+    complain(key, "takes true or false");
+  }
+  return *text != "false";
+}
+
+Result<void> Query::finish() const {
+  if (!complaint_.empty()) {
+    return fail(ErrorCode::invalid_argument, complaint_);
+  }
+  for (const auto& [key, value] : url_.query) {
+    if (std::find(known_.begin(), known_.end(), key) == known_.end()) {
+      std::string known;
+      for (const std::string& one : known_) {
+        known += (known.empty() ? "" : ", ") + one;
+      }
+      return fail(ErrorCode::invalid_argument,
+                  "a " + url_.scheme + " store has no option '" + key + "'; it knows: " + known);
+    }
+  }
+  return {};
+}
+
+const std::string* Query::find(std::string_view key) {
+  known_.emplace_back(key);
+  const auto found = url_.query.find(known_.back());
+  return found == url_.query.end() ? nullptr : &found->second;
+}
+
+void Query::complain(std::string_view key, std::string_view wanted) {
+  if (complaint_.empty()) {
+    complaint_ = "the option '" + std::string{key} + "' " + std::string{wanted};
+  }
+}
+
+}  // namespace holdfast::engine

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/commands.h"
+#include "engine/engine.h"
+
+namespace holdfast::engines {
+
+// A Unix datagram socket in a directory beside the database, named after the
+// session: whoever grants a lock tells the session so. Thread-safe.
+class SqliteDoorbell {
+ public:
+  // Never fails: without a socket, fd() is -1 and the backstop poll serves.
+  SqliteDoorbell(const std::string& database, const core::SessionId& session);
+  ~SqliteDoorbell();
+  SqliteDoorbell(const SqliteDoorbell&) = delete;
+  SqliteDoorbell& operator=(const SqliteDoorbell&) = delete;
+
+  int fd() const noexcept { return socket_; }
+  std::vector<engine::Ring> answer();
+
+  // Does not block. False if it certainly did not reach the session.
+  bool ring(const core::SessionId& session, std::span<const engine::Ring> rings);
+
+  // Whether a process listens there.
+  bool is_alive(const core::SessionId& session) const;
+  // Removes the socket that a dead session left behind.
+  void remove(const core::SessionId& session) const;
+  // Removes sockets of dead processes that never told the database about them.
+  void remove_strays() const;
+
+  // Takes the socket away, and the directory with the last one. Not for a
+  // forked child.
+  void say_goodbye() noexcept;
+
+ private:
+  bool listen(const std::string& database);
+
+  const core::SessionId session_;
+  std::string directory_;
+  int directory_fd_ = -1;
+  int socket_ = -1;
+};
+
+}  // namespace holdfast::engines

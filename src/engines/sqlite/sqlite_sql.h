@@ -1,0 +1,90 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+// All SQL of the engine. Values are always bound, never pasted.
+namespace holdfast::engines {
+
+inline constexpr std::int64_t kSqliteApplicationId = 0x686F6C64;  // "hold"
+inline constexpr std::int64_t kSqliteSchemaVersion = 1;
+
+// locks: one row a name; `record` is core/lock_record_codec, `until` the time
+// on CLOCK_BOOTTIME (ns) after which it means nothing any more, 0 when idle.
+// sessions: who is who, for people. meta: boot_id, token_floor (above every
+// token of forgotten names) and token_ceiling (durable, above every token).
+inline constexpr const char* kSqliteSchema = R"sql(
+CREATE TABLE locks (
+  name BLOB NOT NULL PRIMARY KEY,
+  record BLOB NOT NULL,
+  until INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE sessions (
+  id BLOB NOT NULL PRIMARY KEY,
+  label TEXT NOT NULL,
+  host TEXT NOT NULL,
+  pid INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE meta (
+  key TEXT NOT NULL PRIMARY KEY,
+  value NOT NULL
+) WITHOUT ROWID;
+PRAGMA application_id = 1752132708;
+PRAGMA user_version = 1;
+)sql";
+
+enum class Sql : std::uint8_t {
+  begin_read,
+  begin_write,
+  commit,
+  find_lock,
+  insert_lock,
+  update_lock,
+  erase_lock,
+  locks_from,
+  put_session,
+  erase_session,
+  sessions,
+  get_meta,
+  put_meta,
+  erase_all_locks,
+  erase_all_sessions,
+  data_version,
+  application_id,
+  user_version,
+  count_tables,
+  quick_check,
+  page_count,
+  page_size,
+  journal_mode,
+  count_,
+};
+
+inline constexpr std::array<const char*, static_cast<std::size_t>(Sql::count_)> kSqliteSql{
+    "BEGIN",
+    "BEGIN IMMEDIATE",
+    "COMMIT",
+    "SELECT record FROM locks WHERE name = ?1",
+    "INSERT INTO locks (name, record, until) VALUES (?1, ?2, ?3)",
+    "UPDATE locks SET record = ?2, until = ?3 WHERE name = ?1",
+    "DELETE FROM locks WHERE name = ?1",
+    "SELECT name, record, until FROM locks WHERE name >= ?1 ORDER BY name",
+    "REPLACE INTO sessions (id, label, host, pid) VALUES (?1, ?2, ?3, ?4)",
+    "DELETE FROM sessions WHERE id = ?1",
+    "SELECT id, label, host, pid FROM sessions",
+    "SELECT value FROM meta WHERE key = ?1",
+    "REPLACE INTO meta (key, value) VALUES (?1, ?2)",
+    "DELETE FROM locks",
+    "DELETE FROM sessions",
+    "PRAGMA data_version",
+    "PRAGMA application_id",
+    "PRAGMA user_version",
+    "SELECT count(*) FROM sqlite_schema",
+    "PRAGMA quick_check(1)",
+    "PRAGMA page_count",
+    "PRAGMA page_size",
+    "PRAGMA journal_mode",
+};
+
+}  // namespace holdfast::engines
