@@ -29,8 +29,11 @@ struct Shop {
 };
 
 asio::awaitable<void> buy(holdfast::Client& client, Shop& shop) {
+  // A variable, because GCC 12 destroys the members of an aggregate temporary
+  // inside a co_await expression twice.
+  const holdfast::AcquireOptions options{.ttl = 10s, .wait = 30s};
   holdfast::Result<holdfast::Lease> lease =
-      co_await client.async_acquire("concert:7", {.ttl = 10s, .wait = 30s}, asio::use_awaitable);
+      co_await client.async_acquire("concert:7", options, asio::use_awaitable);
   if (!lease) {
     std::cerr << lease.error() << '\n';
     co_return;

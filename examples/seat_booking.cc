@@ -128,6 +128,7 @@ bool book(holdfast::Client& client, SeatTable& table, int seat, const std::strin
 int rush(int servers) {
   std::atomic<int> sales = 0;
   std::vector<std::jthread> threads;
+  threads.reserve(static_cast<std::size_t>(servers));
   for (int server = 0; server < servers; ++server) {
     threads.emplace_back([server, &sales] {
       holdfast::Client client = open_store();

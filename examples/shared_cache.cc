@@ -53,6 +53,7 @@ int main() {
   std::atomic<int> torn = 0;
   std::atomic<int> reads = 0;
   std::vector<std::jthread> readers;
+  readers.reserve(kReaders);
   for (int i = 0; i < kReaders; ++i) {
     readers.emplace_back([&] {
       for (int version = 0; version != kVersions;) {
