@@ -100,6 +100,17 @@ Time LockRecord::next_change() const noexcept {
   return next;
 }
 
+Time LockRecord::idle_from() const noexcept {
+  Time last{};
+  for (const Holder& holder : holders_) {
+    last = std::max(last, holder.expires);
+  }
+  for (const Waiter& waiter : queue_) {
+    last = std::max(last, waiter.expires);
+  }
+  return last;
+}
+
 // Grants in order and stops at the first that does not fit: a waiter that
 // wants much is not overtaken for ever by those that want little.
 bool LockRecord::promote(const Context& context, std::vector<Wake>& wakes) {

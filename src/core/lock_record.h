@@ -67,6 +67,9 @@ class LockRecord {
   // When settle() will next change something, if nobody acts; kNever if idle.
   Time next_change() const noexcept;
 
+  // When it will be idle, if nobody acts; Time{} if it is.
+  Time idle_from() const noexcept;
+
   // Nobody holds or waits: only the token is left to remember.
   bool idle() const noexcept { return holders_.empty() && queue_.empty(); }
 

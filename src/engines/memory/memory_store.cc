@@ -81,33 +81,28 @@ engine::Outcomes MemoryStore::apply(std::span<const core::Command> batch,
       outcomes.push_back(engine::failed(std::move(good.error())));
       continue;
     }
-    outcomes.push_back(records_[command.name].apply(command.operation, context, wakes));
-    forget_if_idle(command.name);
+    const auto entry = records_.try_emplace(command.name).first;
+    outcomes.push_back(entry->second.apply(command.operation, context, wakes));
+    if (entry->second.idle()) {
+      forget(entry);
+    }
     context.token_floor = std::max(context.token_floor, token_floor_);
   }
   ring(wakes);
   return outcomes;
 }
 
-void MemoryStore::forget_if_idle(const std::string& name) {
-  const auto found = records_.find(name);
-  if (found->second.idle()) {
-    token_floor_ = std::max(token_floor_, found->second.last_token() + 1);
-    records_.erase(found);
-  }
+MemoryStore::Records::iterator MemoryStore::forget(Records::iterator entry) {
+  token_floor_ = std::max(token_floor_, entry->second.last_token() + 1);
+  return records_.erase(entry);
 }
 
 void MemoryStore::tidy(base::Time now) {
   const std::lock_guard lock{mutex_};
-  std::vector<core::Wake> wakes;
   for (auto entry = records_.begin(); entry != records_.end();) {
-    const auto next = std::next(entry);
-    entry->second.settle({.now = now, .token_floor = token_floor_}, wakes);
-    forget_if_idle(entry->first);
-    entry = next;
+    entry = entry->second.idle_from() <= now ? forget(entry) : std::next(entry);
   }
   forget_dead_sessions();
-  ring(wakes);
 }
 
 void MemoryStore::forget_dead_sessions() {

@@ -40,13 +40,15 @@ class MemoryStore {
     std::shared_ptr<MemoryDoorbell> doorbell;  // null once its engine is gone
   };
 
-  void forget_if_idle(const std::string& name);
+  using Records = std::unordered_map<std::string, core::LockRecord>;
+
+  Records::iterator forget(Records::iterator entry);
   void forget_dead_sessions();
   Party party_of(const core::SessionId& session) const;
   void ring(const std::vector<core::Wake>& wakes);
 
   std::mutex mutex_;
-  std::unordered_map<std::string, core::LockRecord> records_;
+  Records records_;
   std::unordered_map<core::SessionId, Session> sessions_;
   // Above every token of the names that were forgotten.
   std::uint64_t token_floor_ = 1;

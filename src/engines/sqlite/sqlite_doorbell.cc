@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <utility>
 
 #include "base/time.h"
 
@@ -49,15 +50,13 @@ int new_socket() {
 }
 
 bool someone_listens(int directory, const std::string& file) {
-  const int probe = new_socket();
-  if (probe < 0) {
+  const base::FileDescriptor probe{new_socket()};
+  if (!probe) {
     return true;  // not known to be dead
   }
   const Address address = address_in(directory, file);
-  const bool connected = connect(probe, address.get(), address.size) == 0;
-  const bool dead = !connected && (errno == ECONNREFUSED || errno == ENOENT);
-  close(probe);
-  return !dead;
+  return connect(probe.get(), address.get(), address.size) == 0 ||
+         (errno != ECONNREFUSED && errno != ENOENT);
 }
 
 // Who may use the database may ring at it: the same classes of users.
@@ -81,7 +80,7 @@ bool is_session_name(std::string_view file) {
 SqliteDoorbell::SqliteDoorbell(const std::string& database, const core::SessionId& session)
     : session_{session}, directory_{database + "-bells"} {
   // Another process that leaves may remove the directory under our feet.
-  for (int attempt = 0; attempt < 10 && socket_ < 0; ++attempt) {
+  for (int attempt = 0; attempt < 10 && !socket_; ++attempt) {
     if (!listen(database)) {
       return;
     }
@@ -90,46 +89,35 @@ SqliteDoorbell::SqliteDoorbell(const std::string& database, const core::SessionI
 
 // False if another attempt would not help.
 bool SqliteDoorbell::listen(const std::string& database) {
-  if (directory_fd_ >= 0) {
-    close(directory_fd_);
-  }
   const mode_t mode = directory_mode(database);
   if (mkdir(directory_.c_str(), 0700) == 0) {
     chmod(directory_.c_str(), mode);  // mkdir() heeds the umask
   } else if (errno != EEXIST) {
     return false;
   }
-  directory_fd_ = open(directory_.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  const int made = directory_fd_ < 0 ? -1 : new_socket();
-  if (made < 0) {
-    return directory_fd_ < 0 && errno == ENOENT;
+  directory_fd_ =
+      base::FileDescriptor{open(directory_.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
+  if (!directory_fd_) {
+    return errno == ENOENT;
   }
+  base::FileDescriptor made{new_socket()};
   const std::string file = session_.hex();
-  const Address address = address_in(directory_fd_, file);
-  int error = bind(made, address.get(), address.size) == 0 ? 0 : errno;
-  if (error == EADDRINUSE && !someone_listens(directory_fd_, file)) {
+  const Address address = address_in(directory_fd_.get(), file);
+  int error = bind(made.get(), address.get(), address.size) == 0 ? 0 : errno;
+  if (error == EADDRINUSE && !someone_listens(directory_fd_.get(), file)) {
     remove(session_);
-    error = bind(made, address.get(), address.size) == 0 ? 0 : errno;
+    error = bind(made.get(), address.get(), address.size) == 0 ? 0 : errno;
   }
   if (error != 0) {
-    close(made);
     return error == ENOENT;
   }
-  fchmodat(directory_fd_, file.c_str(), mode & 0666, 0);
-  socket_ = made;
+  fchmodat(directory_fd_.get(), file.c_str(), mode & 0666, 0);
+  socket_ = std::move(made);
   return true;
 }
 
-SqliteDoorbell::~SqliteDoorbell() {
-  for (const int fd : {socket_, directory_fd_}) {
-    if (fd >= 0) {
-      close(fd);
-    }
-  }
-}
-
 void SqliteDoorbell::say_goodbye() noexcept {
-  if (socket_ >= 0) {
+  if (socket_) {
     remove(session_);
     rmdir(directory_.c_str());  // fails while others have sockets in it
   }
@@ -139,7 +127,7 @@ std::vector<engine::Ring> SqliteDoorbell::answer() {
   std::vector<engine::Ring> rings;
   Datagram datagram;
   while (true) {
-    const ssize_t got = recv(socket_, datagram.data(), datagram.size(), MSG_DONTWAIT);
+    const ssize_t got = recv(socket_.get(), datagram.data(), datagram.size(), MSG_DONTWAIT);
     if (got < 0 && errno == EINTR) {
       continue;
     }
@@ -160,10 +148,10 @@ std::vector<engine::Ring> SqliteDoorbell::answer() {
 }
 
 bool SqliteDoorbell::ring(const core::SessionId& session, std::span<const engine::Ring> rings) {
-  if (socket_ < 0) {
+  if (!socket_) {
     return false;
   }
-  const Address address = address_in(directory_fd_, session.hex());
+  const Address address = address_in(directory_fd_.get(), session.hex());
   while (!rings.empty()) {
     const auto some = rings.first(std::min(rings.size(), kMaxRings));
     Datagram datagram;
@@ -174,7 +162,7 @@ bool SqliteDoorbell::ring(const core::SessionId& session, std::span<const engine
       at += kRingBytes;
     }
     const auto size = static_cast<std::size_t>(at - datagram.data());
-    if (sendto(socket_, datagram.data(), size, MSG_DONTWAIT | MSG_NOSIGNAL, address.get(),
+    if (sendto(socket_.get(), datagram.data(), size, MSG_DONTWAIT | MSG_NOSIGNAL, address.get(),
                address.size) < 0) {
       return false;  // gone, or so many unread rings that it is awake anyway
     }
@@ -184,11 +172,12 @@ bool SqliteDoorbell::ring(const core::SessionId& session, std::span<const engine
 }
 
 bool SqliteDoorbell::is_alive(const core::SessionId& session) const {
-  return session == session_ || directory_fd_ < 0 || someone_listens(directory_fd_, session.hex());
+  return session == session_ || !directory_fd_ ||
+         someone_listens(directory_fd_.get(), session.hex());
 }
 
 void SqliteDoorbell::remove(const core::SessionId& session) const {
-  unlinkat(directory_fd_, session.hex().c_str(), 0);
+  unlinkat(directory_fd_.get(), session.hex().c_str(), 0);
 }
 
 void SqliteDoorbell::remove_strays() const {
@@ -199,13 +188,13 @@ void SqliteDoorbell::remove_strays() const {
   while (const dirent* entry = readdir(listing)) {
     struct stat info {};
     if (!is_session_name(entry->d_name) ||
-        fstatat(directory_fd_, entry->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0) {
+        fstatat(directory_fd_.get(), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0) {
       continue;
     }
     const auto born = static_cast<std::uint64_t>(info.st_mtim.tv_sec) * 1'000'000;
     if (S_ISSOCK(info.st_mode) && born + kStrayAgeMicroseconds < base::wall_microseconds() &&
-        !someone_listens(directory_fd_, entry->d_name)) {
-      unlinkat(directory_fd_, entry->d_name, 0);
+        !someone_listens(directory_fd_.get(), entry->d_name)) {
+      unlinkat(directory_fd_.get(), entry->d_name, 0);
     }
   }
   closedir(listing);

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/file_descriptor.h"
 #include "core/commands.h"
 #include "engine/engine.h"
 
@@ -16,11 +17,8 @@ class SqliteDoorbell {
  public:
   // Never fails: without a socket, fd() is -1 and the backstop poll serves.
   SqliteDoorbell(const std::string& database, const core::SessionId& session);
-  ~SqliteDoorbell();
-  SqliteDoorbell(const SqliteDoorbell&) = delete;
-  SqliteDoorbell& operator=(const SqliteDoorbell&) = delete;
 
-  int fd() const noexcept { return socket_; }
+  int fd() const noexcept { return socket_.get(); }
   std::vector<engine::Ring> answer();
 
   // Does not block. False if it certainly did not reach the session.
@@ -42,8 +40,8 @@ class SqliteDoorbell {
 
   const core::SessionId session_;
   std::string directory_;
-  int directory_fd_ = -1;
-  int socket_ = -1;
+  base::FileDescriptor directory_fd_;
+  base::FileDescriptor socket_;
 };
 
 }  // namespace holdfast::engines

@@ -10,7 +10,6 @@
 #include "engine/batch.h"
 #include "engines/sqlite/sqlite_files.h"
 #include "engines/sqlite/sqlite_forks.h"
-#include "engines/sqlite/sqlite_records.h"
 
 namespace holdfast::engines {
 namespace {
@@ -284,7 +283,7 @@ Result<void> SqliteEngine::store(const std::vector<Entry>& entries) {
     if (entry.stored && encoded_ == entry.before) {
       continue;
     }
-    const std::int64_t until = until_of(entry.record);
+    const std::int64_t until = entry.record.idle_from().time_since_epoch().count();
     auto put = entry.stored ? tables_->update_lock(entry.name, encoded_, until)
                             : tables_->insert_lock(entry.name, encoded_, until);
     if (!put) {

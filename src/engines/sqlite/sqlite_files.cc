@@ -13,6 +13,7 @@
 #include <fstream>
 #include <utility>
 
+#include "base/file_descriptor.h"
 #include "base/ids.h"
 
 namespace holdfast::engines {
@@ -150,11 +151,9 @@ Result<void> create_if_missing(const std::string& path) {
   // Made elsewhere and closed before it gets its name: by then SQLite, in
   // another thread, may hold locks that our close() would drop.
   const std::string draft = path + '.' + base::Id::random().hex();
-  const int fd = open(draft.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
-  if (fd < 0) {
+  if (!base::FileDescriptor{open(draft.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600)}) {
     return system_error(code_for(errno), "cannot create " + path, errno);
   }
-  close(fd);
   const int linked = link(draft.c_str(), path.c_str()) == 0 ? 0 : errno;
   unlink(draft.c_str());
   if (linked != 0 && linked != EEXIST && linked != EPERM && linked != EOPNOTSUPP) {
@@ -162,11 +161,8 @@ Result<void> create_if_missing(const std::string& path) {
   }
   // The name must survive a power cut, or the tokens in the file do not.
   const std::string parent = fs::path{path}.parent_path().string();
-  if (const int directory = open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-      directory >= 0) {
-    fsync(directory);
-    close(directory);
-  }
+  const base::FileDescriptor directory{open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+  fsync(directory.get());
   return {};
 }
 

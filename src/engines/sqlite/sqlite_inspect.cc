@@ -13,7 +13,6 @@
 #include "engine/describe.h"
 #include "engines/sqlite/sqlite_engine.h"
 #include "engines/sqlite/sqlite_files.h"
-#include "engines/sqlite/sqlite_records.h"
 
 namespace holdfast::engines {
 namespace {
@@ -39,6 +38,12 @@ Result<std::unique_ptr<engine::Engine>> open_sqlite(const engine::Url& url,
                                                     const engine::EngineOptions& client) {
   return SqliteOptions::from(url).and_then(
       [&](const SqliteOptions& options) { return SqliteEngine::open(options, client); });
+}
+
+bool mentions(const core::LockRecord& record, const core::SessionId& session) {
+  const auto same = [&](const auto& party) { return party.session == session; };
+  return std::any_of(record.holders().begin(), record.holders().end(), same) ||
+         std::any_of(record.queue().begin(), record.queue().end(), same);
 }
 
 Finding ok(std::string topic, std::string text) {
@@ -108,7 +113,7 @@ Result<void> SqliteEngine::forget(std::span<const std::string> names,
   if (auto begun = tables_->session().begin_write(); !begun) {
     return begun;
   }
-  const std::int64_t time = now().time_since_epoch().count();
+  const base::Time time = now();
   auto floor = tables_->token_floor();
   for (const std::string& name : names) {
     auto found = tables_->find_lock(name);
@@ -116,7 +121,7 @@ Result<void> SqliteEngine::forget(std::span<const std::string> names,
       return tl::unexpected{!floor ? floor.error() : found.error()};
     }
     const auto record = *found ? core::decode(**found) : core::LockRecord{};
-    if (!*found || !record || until_of(*record) > time) {
+    if (!*found || !record || record->idle_from() > time) {
       continue;  // used again meanwhile, or damaged and for people to see
     }
     floor = std::max(*floor, record->last_token() + 1);
