@@ -47,7 +47,11 @@ Result<std::unique_ptr<SqliteTables>> SqliteTables::open(const SqliteOptions& op
     if (had_wal) {
       tables->session_->close_without_checkpoint();  // what is in it is not ours to move
     }
-    return tl::unexpected{ours.error()};
+    Error named = ours.error();
+    if (named.text.find(options.path) == std::string::npos) {
+      named.text.insert(0, options.path + ": ");
+    }
+    return tl::unexpected{std::move(named)};
   }
   auto boot_id = options.boot_id.empty() ? kernel_boot_id() : Result<std::string>{options.boot_id};
   if (!boot_id) {
