@@ -17,6 +17,10 @@ namespace {
 // A clock that is centuries ahead must not use up the tokens.
 constexpr std::uint64_t kLatestClock = std::uint64_t{1} << 52U;
 
+// Others' transactions are shorter than that; so even those who will not wait
+// rarely need another thread.
+constexpr base::Duration kShortestPatience = std::chrono::milliseconds{2};
+
 std::uint64_t token_at(const base::Time& test_now) {
   const auto micros = std::chrono::floor<std::chrono::microseconds>(test_now.time_since_epoch());
   return static_cast<std::uint64_t>(micros.count());
@@ -66,6 +70,7 @@ SqliteEngine::~SqliteEngine() {
   if (inherited() || doorbell_ == nullptr) {
     return;  // what is left to close does not say anything on our parent's behalf
   }
+  deputy_.reset();
   SqliteForks::remove(*this);
   const std::lock_guard lock{mutex_};
   if (introduced_) {
@@ -123,20 +128,46 @@ void SqliteEngine::disconnect_after(const Error& error) {
   }
 }
 
-void SqliteEngine::submit(std::size_t, std::span<const core::Command> batch, engine::Patience,
-                          engine::Done done) {
+void SqliteEngine::submit(std::size_t, std::span<const core::Command> batch,
+                          engine::Patience patience, engine::Done done) {
   if (inherited()) {
     done(engine::all_failed(batch.size(), engine::inherited_by_fork()));
     return;
   }
+  const base::Time until = std::max(patience.until, base::BootClock::now() + kShortestPatience);
+  if (auto outcomes = try_until(until, batch)) {
+    done(*std::move(outcomes));
+    return;
+  }
+  deputy_->take_over(
+      [this, batch, finish = std::move(done)] { finish(*try_until(base::kNever, batch)); });
+}
+
+std::optional<engine::Outcomes> SqliteEngine::try_until(base::Time until,
+                                                        std::span<const core::Command> batch) {
   engine::Outcomes outcomes;
   std::vector<core::Wake> wakes;
   {
     const std::lock_guard lock{mutex_};
+    const base::Time start = base::BootClock::now();
+    const bool in_a_hurry = until - options_.busy_timeout < start;
+    if (in_a_hurry && !tables_) {
+      return std::nullopt;  // to open a file takes time
+    }
+    if (in_a_hurry) {
+      tables_->session().set_busy_timeout(until - start);
+    }
     outcomes = run(batch, wakes);
+    if (tables_) {
+      tables_->session().set_busy_timeout(options_.busy_timeout);
+    }
+    const auto& error = outcomes.front().error;
+    if (in_a_hurry && error && is_busy(*error)) {
+      return std::nullopt;
+    }
   }
   ring(wakes);
-  done(std::move(outcomes));
+  return outcomes;
 }
 
 engine::Outcomes SqliteEngine::run(std::span<const core::Command> batch,
