@@ -37,7 +37,7 @@ VENDORS = {
     "api": ("tl/expected.hpp",),
     "client": ("boost/asio",),
     "apps": ("CLI/", "boost/json"),
-    "examples": ("boost/asio",),
+    "examples": ("boost/asio", "sqlite3.h"),
 }
 SESSION_VENDORS = {
     "sqlite": ("sqlite3.h",),

@@ -38,7 +38,6 @@ ClaimId Coordinator::acquire(const Wish& wish, std::shared_ptr<GrantReceiver> re
   claim.line = &line;
   claim.receiver = std::move(receiver);
   claim.terms = wish.terms;
-  claim.grace = wish.grace;
   claim.max_hold = wish.max_hold;
   claim.health = wish.health;
   claim.owner = wish.owner;
@@ -76,7 +75,7 @@ void Coordinator::release(ClaimId id, std::shared_ptr<AnswerReceiver> receiver, 
     return;
   }
   // A watchdog that came too late must not let a stale lock pass on.
-  if (now >= claim.lease->deadline() - claim.grace) {
+  if (now >= claim.lease->deadline() - claim.terms.grace) {
     lose(id, LossReason::not_renewed, now);
   }
   Line& line = *claim.line;
@@ -121,7 +120,8 @@ void Coordinator::healthy(ClaimId id, bool well, Time now) {
 // --- time
 
 Time Coordinator::next_due() const noexcept {
-  return std::min({keeper_.next(), outbox_.next_retry(), next_look_});
+  const Time hope = hopes_.empty() ? base::kNever : hopes_.begin()->first;
+  return std::min({keeper_.next(), outbox_.next_retry(), next_look_, hope});
 }
 
 void Coordinator::tick(Time now) {
@@ -132,6 +132,12 @@ void Coordinator::tick(Time now) {
   }
   for (const TenancyId tenancy : duties.refresh) {
     refresh(tenancy, now);
+  }
+  while (!hopes_.empty() && hopes_.begin()->first <= now) {
+    Line& line = *hopes_.begin()->second;
+    LocalQueue::Steps steps;
+    line.queue.stop_hoping(now, steps);
+    carry_out(line, steps, now);
   }
 }
 
@@ -216,6 +222,19 @@ Coordinator::Line& Coordinator::line_for(const std::string& name) {
   return it->second;
 }
 
+void Coordinator::set_hope(Line& line, Time until) {
+  if (until == line.hope) {
+    return;
+  }
+  if (line.hope != base::kNever) {
+    hopes_.erase({line.hope, &line});
+  }
+  if (until != base::kNever) {
+    hopes_.emplace(until, &line);
+  }
+  line.hope = until;
+}
+
 void Coordinator::forget_line_if_idle(Line& line) {
   if (line.queue.idle()) {
     lines_.erase(lines_.find(*line.name));
@@ -246,6 +265,7 @@ void Coordinator::carry_out(Line& line, const LocalQueue::Steps& steps, Time now
   }
   // Passed on inside the process: nothing to wait for.
   answer(receiver, 0);
+  set_hope(line, line.queue.hopes_until());
   forget_line_if_idle(line);
 }
 
@@ -313,7 +333,7 @@ void Coordinator::admit(Line& line, const LocalQueue::Admit& step, Time now) {
   if (claim.owner) {
     owners_[{*claim.owner, *line.name}] = step.claim;
   }
-  keeper_.warn(step.claim, tenancy.deadline, claim.grace);
+  keeper_.warn(step.claim, tenancy.deadline, claim.terms.grace);
   effects_.grants.emplace_back(std::move(claim.receiver), claim.lease);
   claim.receiver = nullptr;
 }

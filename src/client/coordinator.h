@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -40,7 +41,6 @@ struct HealthCheck {
 struct Wish {
   std::string name;
   core::Terms terms;
-  Duration grace{};
   std::optional<Duration> max_hold;
   std::shared_ptr<const HealthCheck> health;
   std::optional<std::uint64_t> owner;
@@ -124,13 +124,13 @@ class Coordinator {
   struct Line {
     const std::string* name = nullptr;
     core::LocalQueue queue;
+    core::Time hope = base::kNever;  // its place in hopes_
   };
   struct Claim {
     Line* line = nullptr;
     std::shared_ptr<GrantReceiver> receiver;  // until delivered
     std::shared_ptr<LeaseState> lease;        // since delivered
     core::Terms terms;
-    Duration grace{};
     std::optional<Duration> max_hold;
     std::shared_ptr<const HealthCheck> health;
     std::optional<std::uint64_t> owner;
@@ -161,6 +161,7 @@ class Coordinator {
 
   // coordinator.cc: callers and time
   Line& line_for(const std::string& name);
+  void set_hope(Line& line, core::Time until);
   void forget_line_if_idle(Line& line);
   void carry_out(Line& line, const core::LocalQueue::Steps& steps, core::Time now,
                  std::shared_ptr<AnswerReceiver> receiver = nullptr);
@@ -211,6 +212,7 @@ class Coordinator {
   std::unordered_map<core::RequestId, core::TenancyId> requests_;
   std::unordered_set<core::TenancyId> queued_;
   std::map<std::pair<std::uint64_t, std::string>, core::ClaimId> owners_;
+  std::set<std::pair<core::Time, Line*>> hopes_;  // when a line's hope for a hand-over ends
   core::LeaseKeeper keeper_;
   Outbox outbox_;
   Effects effects_;

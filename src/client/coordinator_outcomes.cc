@@ -159,7 +159,7 @@ void Coordinator::on_granted(TenancyId id, std::uint64_t token, Time sent, Durat
   tenancy.token = token;
   tenancy.deadline = core::LeaseKeeper::deadline(sent, lease_for);
   const std::optional<ClaimId> first = tenancy.line->queue.stands_for(id);
-  const Duration grace = first ? claims_.at(*first).grace : Duration{};
+  const Duration grace = first ? claims_.at(*first).terms.grace : Duration{};
   if (tenancy.deadline - grace <= now) {
     // Entering now would be followed at once by the warning of loss.
     if (++tenancy.arrivals > kMaxArrivals) {
@@ -182,7 +182,7 @@ void Coordinator::on_granted(TenancyId id, std::uint64_t token, Time sent, Durat
   Line& line = *tenancy.line;
   schedule_renewal(id, tenancy, sent, lease_for);
   LocalQueue::Steps steps;
-  line.queue.granted(id, tenancy.deadline - tenancy.terms.ttl / 5, now, steps);
+  line.queue.granted(id, tenancy.deadline, now, steps);
   carry_out(line, steps, now);
 }
 
@@ -308,14 +308,14 @@ void Coordinator::on_renew(const Errand& errand, const Outcome& outcome, Time no
 
 void Coordinator::extend(TenancyId id, Tenancy& tenancy, Time sent, Duration lease_for, Time now) {
   tenancy.deadline = std::max(tenancy.deadline, core::LeaseKeeper::deadline(sent, lease_for));
-  tenancy.line->queue.renewed(id, tenancy.deadline - tenancy.terms.ttl / 5);
+  tenancy.line->queue.renewed(id, tenancy.deadline);
   bool again = false;
   for (const ClaimId user : tenancy.line->queue.users(id)) {
     Claim& claim = claims_.at(user);
     // One whose renewal has ended does not live on by another's.
     if (renewable(claim, now)) {
       claim.lease->set_deadline(tenancy.deadline);
-      keeper_.warn(user, tenancy.deadline, claim.grace);
+      keeper_.warn(user, tenancy.deadline, claim.terms.grace);
       again = true;
     }
   }

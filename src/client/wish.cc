@@ -96,8 +96,8 @@ Result<Wish> make_wish(std::string_view name, const AcquireOptions& options,
                 .renew = options.renew,
                 .queue = options.wait != Duration::zero(),
                 .barge = !options.fair,
-                .hand_over = options.hand_over};
-  wish.grace = options.grace.value_or(options.ttl / 5);
+                .hand_over = options.hand_over,
+                .grace = options.grace.value_or(options.ttl / 5)};
   wish.max_hold = options.max_hold;
   if (options.health_check) {
     wish.health =

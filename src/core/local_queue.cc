@@ -31,31 +31,45 @@ void LocalQueue::erase(TenancyId id) {
 }
 
 LocalQueue::Tenancy* LocalQueue::standing() {
-  const auto it = std::ranges::find_if(
-      tenancies_, [](const Tenancy& tenancy) { return !tenancy.held && !tenancy.strict; });
+  const auto it = std::ranges::find_if(tenancies_, &Tenancy::stands_for_line);
   return it == tenancies_.end() ? nullptr : &*it;
+}
+
+Time LocalQueue::Tenancy::passes_until(const Terms& next) const noexcept {
+  const bool may = held && !closed && !strict && passed < next.hand_over && terms.passes_to(next);
+  return may ? std::min(granted_at + kHandOverTime, trusted_until - next.grace) : Time::min();
 }
 
 // A tenancy that can take one more user with these terms, without the store.
 LocalQueue::Tenancy* LocalQueue::open_for(const Terms& terms, Time now) {
   const auto it = std::ranges::find_if(tenancies_, [&](const Tenancy& tenancy) {
     const bool room = tenancy.users.empty() || terms.shape.mode == Mode::shared;
-    return room && tenancy.passes_on(terms.hand_over, now) && tenancy.terms.passes_to(terms);
+    return room && now < tenancy.passes_until(terms);
   });
   return it == tenancies_.end() ? nullptr : &*it;
 }
 
 // Is it worth waiting for a hand-over? Not once the bound is reached: then the
 // line must stand in the store's queue like everybody else.
-bool LocalQueue::passing_on(Time now) const {
-  return std::ranges::any_of(tenancies_, [&](const Tenancy& tenancy) {
-    return excludes_itself(tenancy.terms) && tenancy.passes_on(tenancy.terms.hand_over, now);
-  });
+Time LocalQueue::passes_until(const Terms& next) const {
+  Time until = Time::min();
+  for (const Tenancy& tenancy : tenancies_) {
+    if (excludes_itself(tenancy.terms)) {
+      until = std::max(until, tenancy.passes_until(next));
+    }
+  }
+  return until;
 }
 
+Time LocalQueue::hopes_until() const {
+  const bool hoping = !line_.empty() && std::ranges::none_of(tenancies_, &Tenancy::stands_for_line);
+  return hoping ? passes_until(line_.front().terms) : base::kNever;
+}
+
+// A tenancy that may be lost does not count: the store may have freed the lock.
 bool LocalQueue::taken_by_us() const {
   return std::ranges::any_of(tenancies_, [](const Tenancy& tenancy) {
-    return tenancy.held && !tenancy.gone && excludes_itself(tenancy.terms);
+    return tenancy.held && !tenancy.closed && excludes_itself(tenancy.terms);
   });
 }
 
@@ -116,7 +130,7 @@ void LocalQueue::serve(Time now, Steps& steps) {
       line_.pop_front();
       continue;
     }
-    if (!passing_on(now)) {
+    if (now >= passes_until(head.terms)) {
       stand(head, false, std::nullopt, steps);
     }
     return;
@@ -208,8 +222,8 @@ void LocalQueue::let_go(ClaimId claim, Time now, Steps& steps) {
     serve(now, steps);
     return;
   }
-  const bool head_needs_store =
-      !line_.empty() && line_.front().terms.queue && standing() == nullptr && !passing_on(now);
+  const bool head_needs_store = !line_.empty() && line_.front().terms.queue &&
+                                standing() == nullptr && now >= passes_until(line_.front().terms);
   if (head_needs_store) {
     stand(line_.front(), false, id, steps);
   } else {

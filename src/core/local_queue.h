@@ -20,6 +20,7 @@ struct Terms {
   bool queue = true;            // false: a try; turned away instead of waiting
   bool barge = false;           // may overtake the store's queue
   std::uint32_t hand_over = 0;  // 0: stands in the store's queue by itself
+  Duration grace{};             // no entry with less than this left to trust
 
   // May the lock pass from one to the other without the store?
   bool passes_to(const Terms& next) const noexcept {
@@ -82,6 +83,12 @@ class LocalQueue {
   // The store no longer knows it: nothing needs to be given back.
   void gone(TenancyId tenancy, Time now, Steps& steps);
 
+  // Until when the head of the line waits for a hand-over instead of standing
+  // in the store's queue, where others may line up before it; kNever if it
+  // does not. The owner calls stop_hoping() then.
+  Time hopes_until() const;
+  void stop_hoping(Time now, Steps& steps) { serve(now, steps); }
+
   // Those who hold the lock under this tenancy.
   const std::vector<ClaimId>& users(TenancyId tenancy) const;
   // The claim a tenancy that is not granted yet stands for.
@@ -111,10 +118,9 @@ class LocalQueue {
     Time trusted_until{};
     std::vector<ClaimId> users;
 
-    bool passes_on(std::uint32_t hand_over, Time now) const noexcept {
-      return held && !closed && passed < hand_over && now < trusted_until &&
-             now - granted_at < kHandOverTime;
-    }
+    bool stands_for_line() const noexcept { return !held && !strict; }
+    // Until when it may pass to a claim with these terms, once it is free.
+    Time passes_until(const Terms& next) const noexcept;
   };
 
   Tenancy* find(TenancyId id);
@@ -122,7 +128,7 @@ class LocalQueue {
   void erase(TenancyId id);
   Tenancy* standing();
   Tenancy* open_for(const Terms& terms, Time now);
-  bool passing_on(Time now) const;
+  Time passes_until(const Terms& next) const;
   bool taken_by_us() const;
   Tenancy& stand(const Claim& claim, bool strict, std::optional<TenancyId> after, Steps& steps);
   void admit(Tenancy& tenancy, ClaimId claim, Steps& steps);

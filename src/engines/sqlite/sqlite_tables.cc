@@ -51,7 +51,11 @@ Result<std::unique_ptr<SqliteTables>> SqliteTables::open(const SqliteOptions& op
     if (had_wal) {
       tables->session_->close_without_checkpoint();  // what is in it is not ours to move
     }
-    return tl::unexpected{ours.error()};
+    Error named = ours.error();
+    if (named.text.find(options.path) == std::string::npos) {
+      named.text.insert(0, options.path + ": ");
+    }
+    return tl::unexpected{std::move(named)};
   }
   auto boot_id = options.boot_id.empty() ? kernel_boot_id() : Result<std::string>{options.boot_id};
   if (!boot_id) {
@@ -74,6 +78,16 @@ Result<std::unique_ptr<SqliteTables>> SqliteTables::open(const SqliteOptions& op
 }
 
 Result<void> SqliteTables::check_identity(bool& fresh) {
+  // One view of the file: somebody else may be creating the tables just now.
+  if (auto begun = session_->execute("BEGIN"); !begun) {
+    return begun;
+  }
+  auto verdict = read_identity(fresh);
+  session_->roll_back();
+  return verdict;
+}
+
+Result<void> SqliteTables::read_identity(bool& fresh) {
   const auto application = session_->number(Sql::application_id);
   if (!application) {
     return is_not_a_database(application.error())
@@ -137,7 +151,7 @@ Result<void> SqliteTables::in_durable_transaction(const std::function<Result<voi
 Result<void> SqliteTables::create(const std::string& boot_id, std::uint64_t token_now) {
   return in_durable_transaction([&]() -> Result<void> {
     bool fresh = false;
-    if (auto ours = check_identity(fresh); !ours || !fresh) {
+    if (auto ours = read_identity(fresh); !ours || !fresh) {
       return ours;  // somebody was faster
     }
     return session_->execute(kSqliteSchema)

@@ -64,6 +64,7 @@ class SqliteTables {
  private:
   explicit SqliteTables(std::unique_ptr<SqliteSession> session) : session_{std::move(session)} {}
   Result<void> check_identity(bool& fresh);
+  Result<void> read_identity(bool& fresh);  // inside a transaction
   Result<void> use_wal(base::Duration at_most);
   Result<void> create(const std::string& boot_id, std::uint64_t token_now);
   Result<void> notice_restart(const std::string& boot_id, std::uint64_t token_now);

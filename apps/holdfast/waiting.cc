@@ -1,0 +1,155 @@
+#include "waiting.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <system_error>
+
+#include "duration.h"
+#include "exit_status.h"
+#include "lock_text.h"
+#include "text.h"
+
+namespace holdfast::command {
+namespace {
+
+// Where the library's thread leaves the answer, and how it wakes ours.
+class Answer {
+ public:
+  Answer() : fd_{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)} {
+    if (!fd_) {
+      throw std::system_error{errno, std::generic_category(), "eventfd"};
+    }
+  }
+
+  void put(Result<Lease> result) {
+    const std::lock_guard lock{mutex_};
+    result_ = std::move(result);
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const auto written = write(fd_.get(), &one, sizeof one);
+  }
+
+  std::optional<Result<Lease>> take() {
+    const std::lock_guard lock{mutex_};
+    return std::exchange(result_, std::nullopt);
+  }
+
+  int fd() const noexcept { return fd_.get(); }
+
+ private:
+  std::mutex mutex_;
+  std::optional<Result<Lease>> result_;
+  Descriptor fd_;
+};
+
+// "held by make@web1:4711 for 3 s", or nothing if that cannot be learned.
+std::string held_by(Client& client, const std::string& name) {
+  const auto lock = client.show(name);
+  if (!lock || lock->holders.empty()) {
+    return "";
+  }
+  const HolderInfo& holder = lock->holders.front();
+  std::string text =
+      "held by " + party_text(holder.party) + " for " + human_duration(holder.held_for);
+  if (lock->holders.size() > 1) {
+    text += " and " + std::to_string(lock->holders.size() - 1) + " more";
+  }
+  return text;
+}
+
+int report_failure(const Context& context, Client& client, const std::string& name,
+                   const Error& error) {
+  if (error.code != ErrorCode::busy && error.code != ErrorCode::timed_out) {
+    return report(context, error);
+  }
+  const std::string holder = held_by(client, name);
+  std::string text = in_quotes(name);
+  text += error.code == ErrorCode::busy ? " is busy" : " did not come free in time";
+  text += holder.empty() ? "" : ", " + holder;
+  text += error.code == ErrorCode::busy ? "; wait for it with --wait 10s"
+                                        : "; wait longer with --wait, or see 'holdfast show'";
+  return report(context, {error.code, text, error.native});
+}
+
+class Wait {
+ public:
+  Wait(const Context& context, Client& client, std::string name, SignalInbox& signals)
+      : context_{context}, client_{client}, name_{std::move(name)}, signals_{signals} {}
+
+  tl::expected<Lease, int> run(AcquireOptions options) {
+    options.stop = stop_.get_token();
+    client_.acquire_then(name_, options, [answer = answer_](Result<Lease> result) {
+      answer->put(std::move(result));
+    });
+    std::optional<Result<Lease>> result;
+    while (!result) {
+      look();
+      result = answer_->take();
+    }
+    if (ended_by_) {
+      if (*result) {
+        (void)(*result)->release();  // granted at the same moment; nobody will use it
+      }
+      return tl::unexpected{kSignalBase + *ended_by_};
+    }
+    if (!*result) {
+      return tl::unexpected{report_failure(context_, client_, name_, result->error())};
+    }
+    return std::move(**result);
+  }
+
+ private:
+  void look() {
+    std::array<pollfd, 2> entries{{{signals_.fd(), POLLIN, 0}, {answer_->fd(), POLLIN, 0}}};
+    constexpr int kTellAfter = 1000;  // ms; a person at a terminal wonders by then
+    const bool can_tell = !told_ && !context_.json && isatty(STDERR_FILENO) == 1;
+    const int ready = poll(entries.data(), entries.size(), can_tell ? kTellAfter : -1);
+    if (ready == 0) {
+      const std::string holder = held_by(client_, name_);
+      warn(context_, "waiting for " + in_quotes(name_) + (holder.empty() ? "" : ", " + holder));
+      told_ = true;
+    }
+    while (const auto number = signals_.take()) {
+      handle(*number);
+    }
+  }
+
+  void handle(int number) {
+    if (number == SIGTSTP) {
+      raise(SIGSTOP);
+    } else if (number != SIGCONT && number != SIGCHLD) {
+      if (ended_by_) {
+        _exit(kSignalBase + number);
+      }
+      ended_by_ = number;
+      stop_.request_stop();
+    }
+  }
+
+  const Context& context_;
+  Client& client_;
+  std::string name_;
+  SignalInbox& signals_;
+  std::shared_ptr<Answer> answer_ = std::make_shared<Answer>();
+  std::stop_source stop_;
+  std::optional<int> ended_by_;
+  bool told_ = false;
+};
+
+}  // namespace
+
+tl::expected<Lease, int> wait_for_lock(const Context& context, Client& client,
+                                       const std::string& name, AcquireOptions options,
+                                       SignalInbox& signals) {
+  return Wait{context, client, name, signals}.run(std::move(options));
+}
+
+}  // namespace holdfast::command
