@@ -14,13 +14,9 @@
 namespace holdfast::engines {
 namespace {
 
-// A clock that is centuries ahead must not use up the tokens.
-constexpr std::uint64_t kLatestClock = std::uint64_t{1} << 52U;
-
-std::uint64_t token_at(const base::Time& test_now) {
-  const auto micros = std::chrono::floor<std::chrono::microseconds>(test_now.time_since_epoch());
-  return static_cast<std::uint64_t>(micros.count());
-}
+// Others' transactions are shorter than that; so even those who will not wait
+// rarely need another thread.
+constexpr base::Duration kShortestPatience = std::chrono::milliseconds{2};
 
 bool only_looks(std::span<const core::Command> batch) {
   return std::all_of(batch.begin(), batch.end(), [](const core::Command& command) {
@@ -66,6 +62,7 @@ SqliteEngine::~SqliteEngine() {
   if (inherited() || doorbell_ == nullptr) {
     return;  // what is left to close does not say anything on our parent's behalf
   }
+  deputy_.reset();
   SqliteForks::remove(*this);
   const std::lock_guard lock{mutex_};
   if (introduced_) {
@@ -94,12 +91,6 @@ base::Time SqliteEngine::now() const {
   return client_.now ? client_.now() : base::BootClock::now();
 }
 
-core::LockRecord::Context SqliteEngine::moment() const {
-  const base::Time time = now();
-  const std::uint64_t wall = client_.now ? token_at(time) : base::wall_microseconds();
-  return {.now = time, .token_floor = std::min(wall, kLatestClock)};
-}
-
 Result<void> SqliteEngine::connect() {
   if (tables_ && tables_->session().moved()) {
     // Whoever opens the path now meets another file: so must we, even though
@@ -112,7 +103,7 @@ Result<void> SqliteEngine::connect() {
   introduced_ = false;
   seen_version_.reset();
   return create_if_missing(options_.path)
-      .and_then([&] { return SqliteTables::open(options_, moment().token_floor); })
+      .and_then([&] { return SqliteTables::open(options_, engine::moment(client_).token_floor); })
       .map([&](std::unique_ptr<SqliteTables> opened) { tables_ = std::move(opened); });
 }
 
@@ -123,20 +114,46 @@ void SqliteEngine::disconnect_after(const Error& error) {
   }
 }
 
-void SqliteEngine::submit(std::size_t, std::span<const core::Command> batch, engine::Patience,
-                          engine::Done done) {
+void SqliteEngine::submit(std::size_t, std::span<const core::Command> batch,
+                          engine::Patience patience, engine::Done done) {
   if (inherited()) {
     done(engine::all_failed(batch.size(), engine::inherited_by_fork()));
     return;
   }
+  const base::Time until = std::max(patience.until, base::BootClock::now() + kShortestPatience);
+  if (auto outcomes = try_until(until, batch)) {
+    done(*std::move(outcomes));
+    return;
+  }
+  deputy_->take_over(
+      [this, batch, finish = std::move(done)] { finish(*try_until(base::kNever, batch)); });
+}
+
+std::optional<engine::Outcomes> SqliteEngine::try_until(base::Time until,
+                                                        std::span<const core::Command> batch) {
   engine::Outcomes outcomes;
   std::vector<core::Wake> wakes;
   {
     const std::lock_guard lock{mutex_};
+    const base::Time start = base::BootClock::now();
+    const bool in_a_hurry = until - options_.busy_timeout < start;
+    if (in_a_hurry && !tables_) {
+      return std::nullopt;  // to open a file takes time
+    }
+    if (in_a_hurry) {
+      tables_->session().set_busy_timeout(until - start);
+    }
     outcomes = run(batch, wakes);
+    if (tables_) {
+      tables_->session().set_busy_timeout(options_.busy_timeout);
+    }
+    const auto& error = outcomes.front().error;
+    if (in_a_hurry && error && is_busy(*error)) {
+      return std::nullopt;
+    }
   }
   ring(wakes);
-  done(std::move(outcomes));
+  return outcomes;
 }
 
 engine::Outcomes SqliteEngine::run(std::span<const core::Command> batch,
@@ -169,7 +186,7 @@ engine::Outcomes SqliteEngine::run(std::span<const core::Command> batch,
 // Readers do not wait for writers. nullopt if time has made changes that must
 // be written, or the read fails: write() will do the one or say the other.
 std::optional<engine::Outcomes> SqliteEngine::look(std::span<const core::Command> batch) {
-  const core::LockRecord::Context context = moment();
+  const core::LockRecord::Context context = engine::moment(client_);
   engine::Outcomes outcomes;
   std::vector<core::Wake> nobody;
   for (const core::Command& command : batch) {
@@ -223,7 +240,7 @@ Result<engine::Outcomes> SqliteEngine::apply(std::span<const core::Command> batc
                                              std::uint64_t& last_token,
                                              std::vector<Entry>& entries) {
   // Read inside the transaction: for a record, time must not run backwards.
-  core::LockRecord::Context context = moment();
+  core::LockRecord::Context context = engine::moment(client_);
   engine::Outcomes outcomes;
   outcomes.reserve(batch.size());
   entries.reserve(batch.size());

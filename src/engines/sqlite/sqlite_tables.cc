@@ -75,7 +75,7 @@ Result<std::unique_ptr<SqliteTables>> SqliteTables::open(const SqliteOptions& op
 
 Result<void> SqliteTables::check_identity(bool& fresh) {
   // One view of the file: somebody else may be creating the tables just now.
-  if (auto begun = session_->execute("BEGIN"); !begun) {
+  if (auto begun = SqliteRun{*session_, Sql::begin_read}.finish(); !begun) {
     return begun;
   }
   auto verdict = read_identity(fresh);
