@@ -18,6 +18,10 @@ namespace holdfast {
 //   Result<Lease> lease = co_await client.async_acquire(
 //       "seat:42", {.wait = 2s}, boost::asio::use_awaitable);
 // options.stop ends the wait. No thread is held while waiting.
+//
+// Options with a stop_token or a health_check need a name of their own before
+// the co_await: GCC 12 destroys the members of an aggregate temporary in a
+// co_await expression twice.
 template <typename CompletionToken>
 auto Client::async_acquire(std::string name, AcquireOptions options, CompletionToken&& token) {
   namespace asio = boost::asio;

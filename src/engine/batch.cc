@@ -1,8 +1,26 @@
 #include "engine/batch.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace holdfast::engine {
+namespace {
+
+// A clock that is centuries ahead must not use up the tokens.
+constexpr std::uint64_t kLatestClock = std::uint64_t{1} << 52U;
+
+}  // namespace
+
+core::LockRecord::Context moment(const EngineOptions& client) {
+  if (!client.now) {
+    return {.now = base::BootClock::now(),
+            .token_floor = std::min(base::wall_microseconds(), kLatestClock)};
+  }
+  const base::Time now = client.now();
+  const auto micros = std::chrono::floor<std::chrono::microseconds>(now.time_since_epoch());
+  return {.now = now,
+          .token_floor = std::min(static_cast<std::uint64_t>(micros.count()), kLatestClock)};
+}
 
 Result<void> check_name(std::string_view name) {
   if (name.empty() || name.size() > kMaxNameBytes) {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <string_view>
 
+#include "core/lock_record.h"
 #include "engine/engine.h"
 
 // What every engine says in the same words.
@@ -11,6 +12,9 @@ namespace holdfast::engine {
 
 // invalid_argument unless it is 1 to 255 bytes.
 Result<void> check_name(std::string_view name);
+
+// Now, by this machine's clocks or the test's, for engines whose store is here.
+core::LockRecord::Context moment(const EngineOptions& client);
 
 core::Outcome failed(Error error);
 Outcomes all_failed(std::size_t count, const Error& error);

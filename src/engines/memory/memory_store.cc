@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/fork.h"
-#include "base/time.h"
 #include "engine/batch.h"
 #include "engine/describe.h"
 
@@ -28,15 +27,6 @@ Directory& directory() {
     return new Directory;
   }();
   return *instance;
-}
-
-core::LockRecord::Context moment(const engine::EngineOptions& client, std::uint64_t floor) {
-  if (client.now) {
-    const base::Time now = client.now();
-    const auto micros = std::chrono::floor<std::chrono::microseconds>(now.time_since_epoch());
-    return {.now = now, .token_floor = std::max(floor, static_cast<std::uint64_t>(micros.count()))};
-  }
-  return {.now = base::BootClock::now(), .token_floor = std::max(floor, base::wall_microseconds())};
 }
 
 }  // namespace
@@ -75,7 +65,8 @@ engine::Outcomes MemoryStore::apply(std::span<const core::Command> batch,
   std::vector<core::Wake> wakes;
   const std::lock_guard lock{mutex_};
   // Read under the lock: time must not run backwards for a record.
-  core::LockRecord::Context context = moment(client, token_floor_);
+  core::LockRecord::Context context = engine::moment(client);
+  context.token_floor = std::max(context.token_floor, token_floor_);
   for (const core::Command& command : batch) {
     if (auto good = engine::check_name(command.name); !good) {
       outcomes.push_back(engine::failed(std::move(good.error())));

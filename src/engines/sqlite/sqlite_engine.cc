@@ -14,14 +14,6 @@
 namespace holdfast::engines {
 namespace {
 
-// A clock that is centuries ahead must not use up the tokens.
-constexpr std::uint64_t kLatestClock = std::uint64_t{1} << 52U;
-
-std::uint64_t token_at(const base::Time& test_now) {
-  const auto micros = std::chrono::floor<std::chrono::microseconds>(test_now.time_since_epoch());
-  return static_cast<std::uint64_t>(micros.count());
-}
-
 bool only_looks(std::span<const core::Command> batch) {
   return std::all_of(batch.begin(), batch.end(), [](const core::Command& command) {
     const auto* poll = std::get_if<core::Poll>(&command.operation);
@@ -94,12 +86,6 @@ base::Time SqliteEngine::now() const {
   return client_.now ? client_.now() : base::BootClock::now();
 }
 
-core::LockRecord::Context SqliteEngine::moment() const {
-  const base::Time time = now();
-  const std::uint64_t wall = client_.now ? token_at(time) : base::wall_microseconds();
-  return {.now = time, .token_floor = std::min(wall, kLatestClock)};
-}
-
 Result<void> SqliteEngine::connect() {
   if (tables_ && tables_->session().moved()) {
     // Whoever opens the path now meets another file: so must we, even though
@@ -112,7 +98,7 @@ Result<void> SqliteEngine::connect() {
   introduced_ = false;
   seen_version_.reset();
   return create_if_missing(options_.path)
-      .and_then([&] { return SqliteTables::open(options_, moment().token_floor); })
+      .and_then([&] { return SqliteTables::open(options_, engine::moment(client_).token_floor); })
       .map([&](std::unique_ptr<SqliteTables> opened) { tables_ = std::move(opened); });
 }
 
@@ -169,7 +155,7 @@ engine::Outcomes SqliteEngine::run(std::span<const core::Command> batch,
 // Readers do not wait for writers. nullopt if time has made changes that must
 // be written, or the read fails: write() will do the one or say the other.
 std::optional<engine::Outcomes> SqliteEngine::look(std::span<const core::Command> batch) {
-  const core::LockRecord::Context context = moment();
+  const core::LockRecord::Context context = engine::moment(client_);
   engine::Outcomes outcomes;
   std::vector<core::Wake> nobody;
   for (const core::Command& command : batch) {
@@ -223,7 +209,7 @@ Result<engine::Outcomes> SqliteEngine::apply(std::span<const core::Command> batc
                                              std::uint64_t& last_token,
                                              std::vector<Entry>& entries) {
   // Read inside the transaction: for a record, time must not run backwards.
-  core::LockRecord::Context context = moment();
+  core::LockRecord::Context context = engine::moment(client_);
   engine::Outcomes outcomes;
   outcomes.reserve(batch.size());
   entries.reserve(batch.size());

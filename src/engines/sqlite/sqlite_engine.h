@@ -52,7 +52,6 @@ class SqliteEngine : public engine::Engine {
 
   bool inherited() const noexcept;
   base::Time now() const;
-  core::LockRecord::Context moment() const;
 
   // All below: with mutex_ held.
   Result<void> connect();

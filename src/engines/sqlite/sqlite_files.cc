@@ -21,6 +21,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// SQLite's 512, less what it appends.
+constexpr std::size_t kMaxPath = 500;
+
 struct Known {
   std::uint32_t type;
   std::string_view name;
@@ -80,6 +83,20 @@ ErrorCode code_for(int number) {
   return number == EACCES || number == EPERM ? ErrorCode::unauthorized : ErrorCode::unavailable;
 }
 
+// SQLite works beside the file as well as in it.
+Result<void> check_access(const fs::path& file, bool exists) {
+  const fs::path directory = file.parent_path();
+  for (const fs::path& place : {file, directory}) {
+    const bool may = (place == file && !exists) ||
+                     faccessat(AT_FDCWD, place.c_str(), R_OK | W_OK, AT_EACCESS) == 0;
+    if (!may) {
+      return system_error(code_for(errno), "no permission to read and write " + place.string(),
+                          errno);
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 std::optional<std::string_view> unsafe_file_system(std::uint64_t f_type, bool allow_fuse) noexcept {
@@ -128,9 +145,16 @@ Result<SqliteOptions> locate(SqliteOptions options) {
     }
     found = parent / wanted.filename();
   } else if (!fs::is_regular_file(found, error)) {
-    return fail(ErrorCode::invalid_argument, found.string() + " is not a file; name one inside it");
+    return fail(
+        ErrorCode::invalid_argument,
+        found.string() + " is not a regular file; name one, as in sqlite:/var/lib/app/locks.db");
   }
   options.path = found.string();
+  if (options.path.size() > kMaxPath) {
+    return fail(ErrorCode::invalid_argument,
+                "the path of the database is too long: " + std::to_string(options.path.size()) +
+                    " bytes, SQLite takes " + std::to_string(kMaxPath));
+  }
   const auto type = type_of(exists ? options.path : found.parent_path().string());
   if (const auto name = unsafe_file_system(type.value_or(0), options.allow_fuse)) {
     const bool fuse = *name == "FUSE";
@@ -140,7 +164,7 @@ Result<SqliteOptions> locate(SqliteOptions options) {
                     "server" +
                     (fuse ? " (allow_fuse=true if you know that this one locks properly)" : ""));
   }
-  return options;
+  return check_access(found, exists).map([&] { return std::move(options); });
 }
 
 Result<void> create_if_missing(const std::string& path) {

@@ -43,11 +43,19 @@ Result<std::unique_ptr<SqliteTables>> SqliteTables::open(const SqliteOptions& op
   }
   std::unique_ptr<SqliteTables> tables{new SqliteTables{*std::move(session)}};
   bool fresh = false;
-  if (auto ours = tables->check_identity(fresh); !ours) {
+  // In one transaction: another process may be creating it.
+  auto ours = SqliteRun{tables->session(), Sql::begin_read}.finish().and_then(
+      [&] { return tables->check_identity(fresh); });
+  tables->session().roll_back();
+  if (!ours) {
     if (had_wal) {
       tables->session_->close_without_checkpoint();  // what is in it is not ours to move
     }
-    return tl::unexpected{ours.error()};
+    Error named = ours.error();
+    if (named.text.find(options.path) == std::string::npos) {
+      named.text.insert(0, options.path + ": ");
+    }
+    return tl::unexpected{std::move(named)};
   }
   auto boot_id = options.boot_id.empty() ? kernel_boot_id() : Result<std::string>{options.boot_id};
   if (!boot_id) {

@@ -1,0 +1,78 @@
+#include "support/harness.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include "base/ids.h"
+#include "core/commands.h"
+#include "support/eventually.h"
+
+namespace holdfast::test {
+
+Harness::Harness() : prefix_{"t-" + base::Id::random().hex().substr(0, 12) + "-"} {}
+
+std::unique_ptr<Client> Harness::open(ClientOptions options) const {
+  auto client = Client::open(url(), std::move(options));
+  if (!client) throw std::runtime_error{url() + ": " + client.error().text};
+  return std::make_unique<Client>(std::move(*client));
+}
+
+std::string Harness::fresh_name() {
+  return prefix_ + std::to_string(++names_);
+}
+
+void Harness::let_expire(const Lease& lease) {
+  if (!observer_) observer_ = open();
+  const bool ended = eventually([&] {
+    auto info = observer_->show(lease.name());
+    return info && !is_held(*info, lease);
+  });
+  if (!ended) throw std::runtime_error{"the store never expired the lease of " + lease.name()};
+}
+
+bool is_held(const LockInfo& info, const Lease& lease) {
+  return std::any_of(info.holders.begin(), info.holders.end(), [&](const HolderInfo& holder) {
+    if (holder.expires_in <= Duration::zero()) return false;
+    if (!holder.token || !lease.token()) return true;  // nothing tells them apart
+    // Hand-overs inside the holder's process count on from the store's token.
+    return *lease.token() >= *holder.token && *lease.token() < *holder.token + core::kTokenStride;
+  });
+}
+
+std::string HarnessEntry::label() const {
+  std::string label{engine};
+  if (!strategy.empty()) label.append("_").append(strategy);
+  return label;
+}
+
+std::ostream& operator<<(std::ostream& out, const HarnessEntry& entry) {
+  return out << entry.label();
+}
+
+std::span<const HarnessEntry> harnesses() {
+  static const std::vector<HarnessEntry> all{memory_harness(), sqlite_harness()};
+  return all;
+}
+
+std::vector<HarnessEntry> harnesses_with(bool Claims::*promise) {
+  return harnesses_with(promise, promise);
+}
+
+std::vector<HarnessEntry> harnesses_with(bool Claims::*one, bool Claims::*other) {
+  std::vector<HarnessEntry> found;
+  for (const HarnessEntry& entry : harnesses()) {
+    if (entry.claims.*one && entry.claims.*other) found.push_back(entry);
+  }
+  return found;
+}
+
+std::vector<HarnessEntry> harnesses_without(bool Claims::*promise) {
+  std::vector<HarnessEntry> found;
+  for (const HarnessEntry& entry : harnesses()) {
+    if (!(entry.claims.*promise)) found.push_back(entry);
+  }
+  return found;
+}
+
+}  // namespace holdfast::test
