@@ -4,6 +4,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <optional>
 #include <stop_token>
 #include <system_error>
@@ -21,6 +22,12 @@ namespace {
 // A caller leads for others at most this often after its own turn; then the
 // keeper takes over.
 constexpr int kMaxLeads = 4;
+
+// A caller that can be cancelled lends its thread to a slow store only so long.
+constexpr Duration kStoppablePatience = std::chrono::milliseconds{5};
+
+// The service that this thread, one of its engine's, has brought outcomes to.
+thread_local const Service* on_engines_thread = nullptr;
 
 constexpr Duration kLongestWait = std::chrono::hours{24 * 365 * 100};
 
@@ -163,7 +170,7 @@ void Service::destroy(Service* service) {
   if (!service->is_ours()) {
     return;  // after fork(): its threads and its connection belong to the parent
   }
-  if (service->callbacks_.is_current() || service->on_keeper()) {
+  if (service->callbacks_.is_current() || service->on_keeper() || on_engines_thread == service) {
     // A callback let go of the last handle: a thread cannot wait for itself.
     std::thread{[service] { delete service; }}.detach();
   } else {
@@ -219,7 +226,9 @@ Result<Lease> Service::acquire(std::string_view name, const AcquireOptions& opti
   std::unique_lock lock{mutex_};
   active_ = true;
   const core::ClaimId claim = coordinator_.acquire(*wish, caller, base::BootClock::now());
-  pump(lock, {deadline});
+  pump(lock, {options.stop.stop_possible()
+                  ? std::min(deadline, base::BootClock::now() + kStoppablePatience)
+                  : deadline});
   std::optional<std::stop_callback<std::function<void()>>> watch;
   if (options.stop.stop_possible()) {
     watch.emplace(options.stop, [caller] { caller->box.interrupt(); });
@@ -323,7 +332,7 @@ void Service::pump(std::unique_lock<std::mutex>& lock, engine::Patience patience
     if (coordinator_.drained()) {
       drained_.notify_all();
     }
-    const bool may_lead = on_keeper() || (lead == Lead::here && turn <= kMaxLeads);
+    const bool may_lead = !stopping_ && (on_keeper() || (lead == Lead::here && turn <= kMaxLeads));
     std::span<const core::Command> batch;
     std::size_t lane = 0;
     if (may_lead) {
@@ -351,7 +360,9 @@ void Service::pump(std::unique_lock<std::mutex>& lock, engine::Patience patience
     }
     submit(lane, batch, patience);
     lock.lock();
-    lanes_[lane].submitting = {};
+    if (lanes_[lane].submitting == std::this_thread::get_id()) {
+      lanes_[lane].submitting = {};
+    }
   }
 }
 
@@ -362,6 +373,8 @@ void Service::submit(std::size_t lane, std::span<const core::Command> batch,
     coordinator_.finish_batch(lane, outcomes, base::BootClock::now());
     // On the submitting thread the loop in pump() goes on by itself.
     if (lanes_[lane].submitting != std::this_thread::get_id()) {
+      const auto until_done = weak_from_this().lock();  // a callback may drop the last handle
+      on_engines_thread = this;
       pump(lock, engine::Patience::none);
     }
   });

@@ -62,7 +62,7 @@ bool Service::look_after_time() {
     coordinator_.cancel(claim, why, now);
   }
   coordinator_.tick(now);
-  pump(lock, engine::Patience::for_outcomes);
+  pump(lock, engine::Patience::none);  // a slow store must not delay a warning
   tidy_if_due(now);
   return true;
 }
@@ -99,7 +99,7 @@ void Service::answer_doorbell() {
   const std::vector<engine::Ring> rings = engine_->answer_doorbell();
   std::unique_lock lock{mutex_};
   coordinator_.rang(rings, base::BootClock::now());
-  pump(lock, engine::Patience::for_outcomes);
+  pump(lock, engine::Patience::none);  // a slow store must not delay a warning
 }
 
 void Service::nudge() noexcept {

@@ -8,7 +8,15 @@
 namespace holdfast::test {
 namespace {
 
-class DuringOutage : public Conformance {};
+class DuringOutage : public Conformance {
+ protected:
+  // Runs out while the caller is stuck for seconds.
+  Lease hourglass(Client& client) {
+    auto lease = client.acquire(harness().fresh_name(), {.ttl = 4s, .renew = false});
+    EXPECT_THAT(lease, IsOk());
+    return lease ? std::move(*lease) : Lease{};
+  }
+};
 HOLDFAST_RUN_ON(DuringOutage, harnesses_with(&Claims::outage, &Claims::lease));
 
 TEST_P(DuringOutage, AFailedRenewalIsTriedAgainLongRun) {
@@ -24,16 +32,66 @@ TEST_P(DuringOutage, AFailedRenewalIsTriedAgainLongRun) {
   EXPECT_THAT(lease->release(), IsOk());
 }
 
+TEST_P(DuringOutage, TheHolderIsToldBeforeTheStoreLetsGo) {
+  auto client = open();
+  auto lease = client->acquire(name(), {.ttl = 900ms, .grace = 400ms});
+  ASSERT_THAT(lease, IsOk());
+  ASSERT_TRUE(is_seen_held(*lease));
+  std::atomic<int> fired = 0;
+  std::atomic<bool> held_when_fired = false;
+  std::stop_callback watch{lease->lost(), [&] {
+                             held_when_fired = is_seen_held(*lease);
+                             ++fired;
+                           }};
+  auto outage = harness().begin_outage();
+  EXPECT_TRUE(eventually([&] { return fired == 1; }));
+  EXPECT_TRUE(held_when_fired);
+  EXPECT_EQ(lease->loss(), LossReason::not_renewed);
+  harness().let_expire(*lease);
+  EXPECT_FALSE(lease->is_alive());
+  EXPECT_EQ(fired, 1);
+}
+
 TEST_P(DuringOutage, AnAcquireEndsAtItsDeadlineAndLeavesNothing) {
   auto client = open();
-  ASSERT_TRUE(await_nothing_left());  // the bystander is there before the outage
+  Lease time = hourglass(*client);
   auto outage = harness().begin_outage();
-  auto refused = client->acquire(name(), {.ttl = 1s, .wait = 200ms});
-  EXPECT_FALSE(refused);
+  EXPECT_FALSE(client->acquire(name(), {.ttl = 1s, .wait = 200ms}));
+  EXPECT_TRUE(time.is_alive()) << "it waited for the store instead";
   outage.reset();
+  time = Lease{};
   EXPECT_THAT(client->flush(kPatience), IsOk());
   EXPECT_TRUE(await_nothing_left());
   EXPECT_THAT(client->acquire(name(), {.wait = kPatience}), IsOk());
+}
+
+TEST_P(DuringOutage, AnAcquireCanBeCancelled) {
+  auto client = open();
+  Lease time = hourglass(*client);
+  auto outage = harness().begin_outage();
+  std::stop_source stop;
+  auto waiting = acquire_later(*client, name(), {.ttl = 1s, .stop = stop.get_token()});
+  std::this_thread::sleep_for(20ms);  // let it get stuck; sooner is as good
+  stop.request_stop();
+  EXPECT_THAT(waiting.get(), FailsWith(ErrorCode::cancelled));
+  EXPECT_TRUE(time.is_alive()) << "it waited for the store instead";
+  outage.reset();
+  time = Lease{};
+  EXPECT_TRUE(await_nothing_left());
+}
+
+TEST_P(DuringOutage, AnUnlockReturnsAtOnce) {
+  auto client = open();
+  Lease time = hourglass(*client);
+  Mutex mutex{*client, name()};
+  mutex.lock();
+  auto outage = harness().begin_outage();
+  mutex.unlock();
+  EXPECT_TRUE(time.is_alive()) << "it waited for the store instead";
+  outage.reset();
+  time = Lease{};
+  EXPECT_THAT(client->flush(kPatience), IsOk());
+  EXPECT_TRUE(await_nothing_left());
 }
 
 TEST_P(DuringOutage, AWaiterLivesThroughAShortOneLongRun) {

@@ -14,6 +14,10 @@
 namespace holdfast::engines {
 namespace {
 
+// Others' transactions are shorter than that; so even those who will not wait
+// rarely need another thread.
+constexpr base::Duration kShortestPatience = std::chrono::milliseconds{2};
+
 bool only_looks(std::span<const core::Command> batch) {
   return std::all_of(batch.begin(), batch.end(), [](const core::Command& command) {
     const auto* poll = std::get_if<core::Poll>(&command.operation);
@@ -58,6 +62,7 @@ SqliteEngine::~SqliteEngine() {
   if (inherited() || doorbell_ == nullptr) {
     return;  // what is left to close does not say anything on our parent's behalf
   }
+  deputy_.reset();
   SqliteForks::remove(*this);
   const std::lock_guard lock{mutex_};
   if (introduced_) {
@@ -109,20 +114,46 @@ void SqliteEngine::disconnect_after(const Error& error) {
   }
 }
 
-void SqliteEngine::submit(std::size_t, std::span<const core::Command> batch, engine::Patience,
-                          engine::Done done) {
+void SqliteEngine::submit(std::size_t, std::span<const core::Command> batch,
+                          engine::Patience patience, engine::Done done) {
   if (inherited()) {
     done(engine::all_failed(batch.size(), engine::inherited_by_fork()));
     return;
   }
+  const base::Time until = std::max(patience.until, base::BootClock::now() + kShortestPatience);
+  if (auto outcomes = try_until(until, batch)) {
+    done(*std::move(outcomes));
+    return;
+  }
+  deputy_->take_over(
+      [this, batch, finish = std::move(done)] { finish(*try_until(base::kNever, batch)); });
+}
+
+std::optional<engine::Outcomes> SqliteEngine::try_until(base::Time until,
+                                                        std::span<const core::Command> batch) {
   engine::Outcomes outcomes;
   std::vector<core::Wake> wakes;
   {
     const std::lock_guard lock{mutex_};
+    const base::Time start = base::BootClock::now();
+    const bool in_a_hurry = until - options_.busy_timeout < start;
+    if (in_a_hurry && !tables_) {
+      return std::nullopt;  // to open a file takes time
+    }
+    if (in_a_hurry) {
+      tables_->session().set_busy_timeout(until - start);
+    }
     outcomes = run(batch, wakes);
+    if (tables_) {
+      tables_->session().set_busy_timeout(options_.busy_timeout);
+    }
+    const auto& error = outcomes.front().error;
+    if (in_a_hurry && error && is_busy(*error)) {
+      return std::nullopt;
+    }
   }
   ring(wakes);
-  done(std::move(outcomes));
+  return outcomes;
 }
 
 engine::Outcomes SqliteEngine::run(std::span<const core::Command> batch,

@@ -10,6 +10,7 @@
 
 #include "core/lock_record.h"
 #include "engine/registry.h"
+#include "engines/sqlite/sqlite_deputy.h"
 #include "engines/sqlite/sqlite_doorbell.h"
 #include "engines/sqlite/sqlite_options.h"
 #include "engines/sqlite/sqlite_tables.h"
@@ -50,6 +51,9 @@ class SqliteEngine : public engine::Engine {
 
   SqliteEngine(SqliteOptions options, const engine::EngineOptions& client);
 
+  // nullopt: others kept the file locked until then.
+  std::optional<engine::Outcomes> try_until(base::Time until, std::span<const core::Command> batch);
+
   bool inherited() const noexcept;
   base::Time now() const;
 
@@ -67,6 +71,7 @@ class SqliteEngine : public engine::Engine {
                                  std::vector<Entry>& entries);
   Result<Entry> load(std::string_view name, std::uint64_t& token_floor);
   Result<void> store(const std::vector<Entry>& entries);
+  void tidy_up();
   Result<Survey> survey();
   Result<void> forget(std::span<const std::string> names,
                       std::span<const core::SessionId> sessions);
@@ -88,6 +93,8 @@ class SqliteEngine : public engine::Engine {
   bool introduced_ = false;               // our row of `sessions` is there
   std::optional<std::int64_t> seen_version_;
   std::string encoded_;  // room that is used again
+
+  std::optional<SqliteDeputy> deputy_{std::in_place};
 };
 
 }  // namespace holdfast::engines

@@ -143,10 +143,19 @@ void SqliteEngine::tidy() {
   if (inherited()) {
     return;
   }
-  const std::lock_guard lock{mutex_};
-  if (!connect()) {
+  // Never at the cost of those who have locks to renew.
+  const std::unique_lock lock{mutex_, std::try_to_lock};
+  if (!lock || !connect()) {
     return;
   }
+  tables_->session().set_busy_timeout(base::Duration::zero());
+  tidy_up();
+  if (tables_) {
+    tables_->session().set_busy_timeout(options_.busy_timeout);
+  }
+}
+
+void SqliteEngine::tidy_up() {
   auto found = survey();
   if (!found) {
     disconnect_after(found.error());

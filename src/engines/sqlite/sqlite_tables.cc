@@ -43,11 +43,7 @@ Result<std::unique_ptr<SqliteTables>> SqliteTables::open(const SqliteOptions& op
   }
   std::unique_ptr<SqliteTables> tables{new SqliteTables{*std::move(session)}};
   bool fresh = false;
-  // In one transaction: another process may be creating it.
-  auto ours = SqliteRun{tables->session(), Sql::begin_read}.finish().and_then(
-      [&] { return tables->check_identity(fresh); });
-  tables->session().roll_back();
-  if (!ours) {
+  if (auto ours = tables->check_identity(fresh); !ours) {
     if (had_wal) {
       tables->session_->close_without_checkpoint();  // what is in it is not ours to move
     }
@@ -79,7 +75,7 @@ Result<std::unique_ptr<SqliteTables>> SqliteTables::open(const SqliteOptions& op
 
 Result<void> SqliteTables::check_identity(bool& fresh) {
   // One view of the file: somebody else may be creating the tables just now.
-  if (auto begun = session_->execute("BEGIN"); !begun) {
+  if (auto begun = SqliteRun{*session_, Sql::begin_read}.finish(); !begun) {
     return begun;
   }
   auto verdict = read_identity(fresh);
