@@ -192,6 +192,7 @@ class Coordinator {
   void on_renew(const Errand& errand, const core::Outcome& outcome, core::Time now);
   void on_poll(const Errand& errand, const core::Outcome& outcome, core::Time now);
   void on_release(Errand& errand, const core::Outcome& outcome, core::Time now);
+  void answer_release(const Errand& errand, bool gave_back);
   void on_asked(const Errand& errand, const core::Outcome& outcome);
   void on_granted(core::TenancyId id, std::uint64_t token, core::Time sent, Duration lease_for,
                   core::Time now);

@@ -84,7 +84,7 @@ void Coordinator::on_acquire(Errand& errand, const Outcome& outcome, Time now) {
   }
   if (requeue) {
     --releases_;
-    answer(errand.receiver, 0);
+    answer_release(errand, outcome.gave_back);
   }
   Tenancy* tenancy = find_tenancy(errand.tenancy);
   if (tenancy == nullptr) {
@@ -387,10 +387,14 @@ void Coordinator::on_release(Errand& errand, const Outcome& outcome, Time now) {
     return;
   }
   --releases_;
-  if (outcome.status == Status::not_held && !errand.unsure) {
-    answer(errand.receiver, fail(ErrorCode::lease_lost, "the lock was not ours any more"));
-  } else {
+  answer_release(errand, outcome.status != Status::not_held);
+}
+
+void Coordinator::answer_release(const Errand& errand, bool gave_back) {
+  if (gave_back || errand.unsure) {  // unsure: perhaps the first send did it
     answer(errand.receiver, 0);
+  } else {
+    answer(errand.receiver, fail(ErrorCode::lease_lost, "the lock was not ours any more"));
   }
 }
 
