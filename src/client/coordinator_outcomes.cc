@@ -22,6 +22,11 @@ constexpr Duration kLongestRetry = std::chrono::seconds{1};
 // its ttl.
 constexpr std::uint8_t kMaxArrivals = 4;
 
+// Left for one renewal before the warning of loss: nobody enters with less.
+Duration time_to_renew(Duration ttl) {
+  return ttl / 20;
+}
+
 Duration retry_after(Duration ttl) {
   return std::clamp(ttl / 15, kShortestRetry, kLongestRetry);
 }
@@ -158,8 +163,8 @@ void Coordinator::on_granted(TenancyId id, std::uint64_t token, Time sent, Durat
   tenancy.deadline = core::LeaseKeeper::deadline(sent, lease_for);
   const std::optional<ClaimId> first = tenancy.line->queue.stands_for(id);
   const Duration grace = first ? claims_.at(*first).terms.grace : Duration{};
-  if (tenancy.deadline - grace <= now) {
-    // Entering now would be followed at once by the warning of loss.
+  const Duration margin = time_to_renew(tenancy.terms.ttl);
+  if (tenancy.deadline - grace - margin <= now) {
     if (++tenancy.arrivals > kMaxArrivals) {
       push_release(*tenancy.line->name, tenancy.request, tenancy.terms.ttl, now, nullptr);
       deny(id,
@@ -180,7 +185,7 @@ void Coordinator::on_granted(TenancyId id, std::uint64_t token, Time sent, Durat
   Line& line = *tenancy.line;
   schedule_renewal(id, tenancy, sent, lease_for);
   LocalQueue::Steps steps;
-  line.queue.granted(id, tenancy.deadline, now, steps);
+  line.queue.granted(id, tenancy.deadline - margin, now, steps);
   carry_out(line, steps, now);
 }
 
@@ -325,7 +330,7 @@ void Coordinator::on_arriving(const Errand& errand, Tenancy& tenancy, const Outc
 
 void Coordinator::extend(TenancyId id, Tenancy& tenancy, Time sent, Duration lease_for, Time now) {
   tenancy.deadline = std::max(tenancy.deadline, core::LeaseKeeper::deadline(sent, lease_for));
-  tenancy.line->queue.renewed(id, tenancy.deadline);
+  tenancy.line->queue.renewed(id, tenancy.deadline - time_to_renew(tenancy.terms.ttl));
   bool again = false;
   for (const ClaimId user : tenancy.line->queue.users(id)) {
     Claim& claim = claims_.at(user);
