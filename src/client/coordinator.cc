@@ -19,6 +19,9 @@ ClaimId Coordinator::acquire(const Wish& wish, std::shared_ptr<GrantReceiver> re
   const ClaimId id = next_claim_++;
   if (wish.owner) {
     const auto nested = owners_.find({*wish.owner, wish.name});
+    if (nested != owners_.end()) {
+      lose_if_stale(nested->second, now);
+    }
     if (nested != owners_.end() && !claims_.at(nested->second).lease->loss()) {
       Claim& outer = claims_.at(nested->second);
       if (outer.terms.shape == wish.terms.shape) {
@@ -69,19 +72,19 @@ void Coordinator::release(ClaimId id, std::shared_ptr<AnswerReceiver> receiver, 
     answer(receiver, 0);
     return;
   }
+  lose_if_stale(id, now);
   Claim& claim = it->second;
   const TenancyId tenancy = claim.tenancy;
-  if (find_tenancy(tenancy) == nullptr) {
-    answer(receiver, fail(ErrorCode::lease_lost, "the lease was lost before the release"));
-    receiver = nullptr;
+  const bool last = --claim.depth == 0;
+  // The store is asked at the end only: on the way there our own clock decides.
+  const bool lost = last ? find_tenancy(tenancy) == nullptr : now >= claim.lease->deadline();
+  if (lost) {
+    answer(std::exchange(receiver, nullptr),
+           fail(ErrorCode::lease_lost, "the lease was lost before the release"));
   }
-  if (--claim.depth > 0) {
+  if (!last) {
     answer(receiver, 0);
     return;
-  }
-  // A watchdog that came too late must not let a stale lock pass on.
-  if (now >= claim.lease->deadline() - claim.terms.grace) {
-    lose(id, LossReason::not_renewed, now);
   }
   Line& line = *claim.line;
   const bool owes_answer = claim.asked;
@@ -178,6 +181,14 @@ void Coordinator::refresh(TenancyId id, Time now) {
 
 bool Coordinator::renewable(const Claim& claim, Time now) const {
   return now < claim.renew_until && !claim.lease->loss();
+}
+
+// A watchdog that comes too late must not let a stale lock pass on, nor nest.
+void Coordinator::lose_if_stale(ClaimId id, Time now) {
+  const Claim& claim = claims_.at(id);
+  if (now >= claim.lease->deadline() - claim.terms.grace) {
+    lose(id, LossReason::not_renewed, now);
+  }
 }
 
 void Coordinator::lose(ClaimId id, LossReason reason, Time now) {

@@ -172,6 +172,7 @@ class Coordinator {
                  std::shared_ptr<AnswerReceiver> receiver);
   void admit(Line& line, const core::LocalQueue::Admit& step, core::Time now);
   void turn_away(core::ClaimId id, Error why);
+  void lose_if_stale(core::ClaimId id, core::Time now);
   void lose(core::ClaimId id, LossReason reason, core::Time now);
   void refresh(core::TenancyId id, core::Time now);
   bool renewable(const Claim& claim, core::Time now) const;
