@@ -156,6 +156,7 @@ class Coordinator {
     bool polling = false;    // a Poll is on its way
     bool rung = false;       // the bell rang meanwhile: look again
     bool renewing = false;   // a Renew is on its way
+    bool repeated = false;   // asked for more than once: a ring may be about an earlier grant
     std::uint8_t arrivals = 0;
   };
   using TenancyEntry = std::pair<const core::TenancyId, Tenancy>;
@@ -200,6 +201,7 @@ class Coordinator {
   void on_arriving(const Errand& errand, Tenancy& tenancy, const core::Outcome& outcome,
                    core::Time now);
   void on_queued(core::TenancyId id, Tenancy& tenancy, core::Time sent, Duration look_again);
+  static bool is_another_grant(const Tenancy& tenancy, const core::Outcome& outcome);
   void on_gone(core::TenancyId id, core::Time now);
   void stand_again(core::TenancyId id, Tenancy& tenancy);
   void deny(core::TenancyId id, Error why, core::Time now);

@@ -95,6 +95,7 @@ void Coordinator::on_acquire(Errand& errand, const Outcome& outcome, Time now) {
   if (tenancy == nullptr) {
     return;  // withdrawn meanwhile: its release is behind it in the same lane
   }
+  tenancy->repeated = errand.unsure;
   switch (outcome.status) {
     case Status::granted:
       on_granted(errand.tenancy, outcome.token, errand.sent, outcome.lease_for, now);
@@ -228,7 +229,7 @@ void Coordinator::on_poll(const Errand& errand, const Outcome& outcome, Time now
     if (std::exchange(tenancy->rung, false)) {
       push_poll(errand.tenancy, *tenancy, false);
     }
-    if (outcome.status == Status::not_held) {
+    if (outcome.status == Status::not_held || is_another_grant(*tenancy, outcome)) {
       on_gone(errand.tenancy, now);
     } else if (outcome.status == Status::revoked) {
       const std::vector<ClaimId> users = tenancy->line->queue.users(errand.tenancy);
@@ -286,6 +287,10 @@ void Coordinator::on_renew(const Errand& errand, const Outcome& outcome, Time no
     on_arriving(errand, *tenancy, outcome, now);
     return;
   }
+  if (is_another_grant(*tenancy, outcome)) {
+    on_gone(errand.tenancy, now);
+    return;
+  }
   switch (outcome.status) {
     case Status::renewed:
       extend(errand.tenancy, *tenancy, errand.sent, outcome.lease_for, now);
@@ -306,7 +311,7 @@ void Coordinator::on_renew(const Errand& errand, const Outcome& outcome, Time no
 void Coordinator::on_arriving(const Errand& errand, Tenancy& tenancy, const Outcome& outcome,
                               Time now) {
   if (outcome.status == Status::renewed) {
-    on_granted(errand.tenancy, tenancy.token, errand.sent, outcome.lease_for, now);
+    on_granted(errand.tenancy, outcome.token, errand.sent, outcome.lease_for, now);
     return;
   }
   const bool failed = outcome.status == Status::failed;
@@ -349,8 +354,18 @@ void Coordinator::extend(TenancyId id, Tenancy& tenancy, Time sent, Duration lea
   }
 }
 
+// An acquire that was sent twice may arrive the second time when the grant has
+// come and gone, and be granted anew: that is not what our callers hold.
+bool Coordinator::is_another_grant(const Tenancy& tenancy, const Outcome& outcome) {
+  return outcome.token != 0 && outcome.token != tenancy.token;
+}
+
 void Coordinator::on_gone(TenancyId id, Time now) {
-  Line& line = *tenancies_.at(id).line;
+  const Tenancy& tenancy = tenancies_.at(id);
+  Line& line = *tenancy.line;
+  if (tenancy.repeated) {
+    push_release(*line.name, tenancy.request, tenancy.terms.ttl, now, nullptr);
+  }
   const std::vector<ClaimId> users = line.queue.users(id);
   for (const ClaimId user : users) {
     lose(user, LossReason::expired, now);
@@ -437,7 +452,7 @@ void Coordinator::rang(std::span<const engine::Ring> rings, Time now) {
     }
     const TenancyId id = known->second;
     Tenancy& tenancy = tenancies_.at(id);
-    if (tenancy.phase == Phase::queued && ring.token != 0) {
+    if (tenancy.phase == Phase::queued && ring.token != 0 && !tenancy.repeated) {
       on_granted(id, ring.token, tenancy.heartbeat, tenancy.terms.ttl * 2 / 3, now);
     } else if (tenancy.phase == Phase::asked || tenancy.phase == Phase::arriving) {
       tenancy.rung = true;  // the answer on its way may be older than the ring

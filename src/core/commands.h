@@ -93,7 +93,7 @@ enum class Status : std::uint8_t {
   granted,   // Acquire, Poll, Requeue: token, lease_for
   queued,    // Acquire, Poll, Requeue: ahead, look_again
   busy,      // Acquire without queue
-  renewed,   // lease_for
+  renewed,   // token, lease_for
   released,  // Release
   done,      // Revoke: count; Resize
   not_held,  // Renew, Poll, Release: the id has nothing here
