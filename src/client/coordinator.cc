@@ -11,6 +11,19 @@ using core::LocalQueue;
 using core::TenancyId;
 using core::Time;
 
+namespace {
+
+bool gives_back(const LocalQueue::Steps& steps, TenancyId tenancy) {
+  return std::ranges::any_of(steps, [tenancy](const LocalQueue::Step& step) {
+    const auto* stand = std::get_if<LocalQueue::Stand>(&step);
+    const auto* give_back = std::get_if<LocalQueue::GiveBack>(&step);
+    return (stand != nullptr && stand->after == tenancy) ||
+           (give_back != nullptr && give_back->tenancy == tenancy);
+  });
+}
+
+}  // namespace
+
 Coordinator::Coordinator(Config config) : config_{std::move(config)}, outbox_{config_.lanes} {}
 
 // --- callers
@@ -75,22 +88,19 @@ void Coordinator::release(ClaimId id, std::shared_ptr<AnswerReceiver> receiver, 
   lose_if_stale(id, now);
   Claim& claim = it->second;
   const TenancyId tenancy = claim.tenancy;
-  const bool last = --claim.depth == 0;
-  // The store is asked at the end only: on the way there our own clock decides.
-  const bool lost = last ? find_tenancy(tenancy) == nullptr : now >= claim.lease->deadline();
-  if (lost) {
+  const bool over = now >= claim.lease->deadline();
+  const bool owes_answer = claim.asked && claim.depth == 1;
+  Line& line = *claim.line;
+  LocalQueue::Steps steps;
+  if (--claim.depth == 0) {
+    forget_claim(id);
+    line.queue.let_go(id, now, steps);
+  }
+  // Where the store is not asked, our own clock decides.
+  if (over && !gives_back(steps, tenancy)) {
     answer(std::exchange(receiver, nullptr),
            fail(ErrorCode::lease_lost, "the lease was lost before the release"));
   }
-  if (!last) {
-    answer(receiver, 0);
-    return;
-  }
-  Line& line = *claim.line;
-  const bool owes_answer = claim.asked;
-  forget_claim(id);
-  LocalQueue::Steps steps;
-  line.queue.let_go(id, now, steps);
   carry_out(line, steps, now, std::move(receiver));
   // Nobody is left to answer: do not let the others' renewal wait for it.
   if (owes_answer && find_tenancy(tenancy) != nullptr) {
