@@ -123,5 +123,12 @@ TEST(Coverage, NoEngineIsBothBuiltAndPlanned) {
   EXPECT_FALSE(table_below("## What each engine promises").empty());
 }
 
+TEST(Coverage, EveryEngineHasAPage) {
+  for (const Capabilities& row : declared()) {
+    std::ifstream page{std::string{HOLDFAST_SOURCE_DIR} + "/docs/engines/" + row.engine + ".md"};
+    EXPECT_TRUE(page) << "docs/engines/" << row.engine << ".md is missing";
+  }
+}
+
 }  // namespace
 }  // namespace holdfast::test
