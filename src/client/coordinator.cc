@@ -70,6 +70,11 @@ void Coordinator::release(ClaimId id, std::shared_ptr<AnswerReceiver> receiver, 
     return;
   }
   Claim& claim = it->second;
+  const TenancyId tenancy = claim.tenancy;
+  if (find_tenancy(tenancy) == nullptr) {
+    answer(receiver, fail(ErrorCode::lease_lost, "the lease was lost before the release"));
+    receiver = nullptr;
+  }
   if (--claim.depth > 0) {
     answer(receiver, 0);
     return;
@@ -79,14 +84,15 @@ void Coordinator::release(ClaimId id, std::shared_ptr<AnswerReceiver> receiver, 
     lose(id, LossReason::not_renewed, now);
   }
   Line& line = *claim.line;
-  if (claim.lease->loss() == LossReason::expired) {
-    answer(receiver, fail(ErrorCode::lease_lost, "the lease was lost before the release"));
-    receiver = nullptr;
-  }
+  const bool owes_answer = claim.asked;
   forget_claim(id);
   LocalQueue::Steps steps;
   line.queue.let_go(id, now, steps);
   carry_out(line, steps, now, std::move(receiver));
+  // Nobody is left to answer: do not let the others' renewal wait for it.
+  if (owes_answer && find_tenancy(tenancy) != nullptr) {
+    keeper_.refresh_at(tenancy, now);
+  }
 }
 
 void Coordinator::ask(core::Command command, std::shared_ptr<AnswerReceiver> receiver) {
@@ -102,17 +108,10 @@ void Coordinator::healthy(ClaimId id, bool well, Time now) {
   claim.asked = false;
   if (!well) {
     claim.renew_until = now;
-  }
-  Tenancy* tenancy = find_tenancy(claim.tenancy);
-  if (tenancy == nullptr || tenancy->phase != Phase::held) {
     return;
   }
-  const auto& users = tenancy->line->queue.users(claim.tenancy);
-  const bool all_answered =
-      std::ranges::none_of(users, [this](ClaimId user) { return claims_.at(user).asked; });
-  const bool wanted =
-      std::ranges::any_of(users, [&](ClaimId user) { return renewable(claims_.at(user), now); });
-  if (all_answered && wanted) {
+  Tenancy* tenancy = find_tenancy(claim.tenancy);
+  if (tenancy != nullptr && renewable(claim, now)) {
     push_renew(claim.tenancy, *tenancy);
   }
 }
@@ -146,11 +145,9 @@ void Coordinator::look(Time now, bool store_changed) {
   if (!store_changed) {
     return;
   }
+  changed_at_ = now;
   for (const TenancyId id : queued_) {
-    Tenancy& tenancy = tenancies_.at(id);
-    if (!tenancy.polling) {
-      push_poll(id, tenancy, false);
-    }
+    push_poll(id, tenancies_.at(id), false);
   }
 }
 
@@ -166,24 +163,16 @@ void Coordinator::refresh(TenancyId id, Time now) {
   if (tenancy->phase != Phase::held) {
     return;
   }
-  bool wanted = false;
-  bool asking = false;
   for (const ClaimId user : tenancy->line->queue.users(id)) {
     Claim& claim = claims_.at(user);
     if (!renewable(claim, now)) {
       continue;
     }
-    wanted = true;
-    if (claim.health != nullptr) {
-      asking = true;
-      if (!claim.asked) {
-        claim.asked = true;
-        effects_.questions.push_back({user, claim.health});
-      }
+    if (claim.health == nullptr) {
+      push_renew(id, *tenancy);
+    } else if (!std::exchange(claim.asked, true)) {
+      effects_.questions.push_back({user, claim.health});
     }
-  }
-  if (wanted && !asking) {
-    push_renew(id, *tenancy);
   }
 }
 
@@ -199,7 +188,7 @@ void Coordinator::lose(ClaimId id, LossReason reason, Time now) {
   Claim& claim = it->second;
   keeper_.stop_warning(id);
   if (reason == LossReason::expired) {
-    claim.lease->set_deadline(Time::min());
+    claim.lease->set_deadline(Time{});
   }
   if (!claim.lease->set_loss(reason)) {
     return;
@@ -281,6 +270,7 @@ void Coordinator::stand(Line& line, const LocalQueue::Stand& step,
   if (before != nullptr) {
     errand.command.operation = core::Requeue{before->request, acquire_command(tenancy)};
     errand.receiver = std::move(receiver);
+    errand.ttl = before->terms.ttl;
     ++releases_;
     forget_tenancy(*step.after);
   } else {
@@ -302,14 +292,12 @@ void Coordinator::give_back(Line& line, TenancyId id, Time now,
   forget_tenancy(id);
   if (asked) {
     std::optional<Errand> unsent = outbox_.take_back(id);
-    if (unsent) {
-      if (const auto* requeue = std::get_if<core::Requeue>(&unsent->command.operation)) {
-        --releases_;
-        push_release(*line.name, requeue->id, ttl, now, std::move(unsent->receiver));
-      }
-      if (!unsent->unsure) {
-        return;  // the store never heard of it
-      }
+    const bool heard = !unsent || unsent->unsure;
+    if (unsent && std::holds_alternative<core::Requeue>(unsent->command.operation)) {
+      release_after_all(std::move(*unsent), now);
+    }
+    if (!heard) {
+      return;
     }
   }
   push_release(*line.name, request, ttl, now, std::move(receiver));
@@ -322,6 +310,11 @@ void Coordinator::give_back(Line& line, TenancyId id, Time now,
 void Coordinator::admit(Line& line, const LocalQueue::Admit& step, Time now) {
   const Tenancy& tenancy = tenancies_.at(step.tenancy);
   Claim& claim = claims_.at(step.claim);
+  // Those before it may have wanted no renewal any more.
+  if (step.offset > 0 && tenancy.terms.renew && !tenancy.renewing &&
+      !keeper_.refreshes(step.tenancy)) {
+    keeper_.refresh_at(step.tenancy, now);
+  }
   const std::optional<std::uint64_t> token =
       config_.tokens ? std::optional{tenancy.token + step.offset} : std::nullopt;
   claim.lease = std::make_shared<LeaseState>(*line.name, step.claim, token);
@@ -398,7 +391,19 @@ void Coordinator::push_release(const std::string& name, core::RequestId request,
                 .give_up = now + ttl});
 }
 
-void Coordinator::push_renew(TenancyId id, const Tenancy& tenancy) {
+// A Requeue will not be: what it was to give back still must be.
+void Coordinator::release_after_all(Errand requeue, Time now) {
+  requeue.command.operation = core::Release{std::get<core::Requeue>(requeue.command.operation).id};
+  requeue.tenancy = 0;
+  requeue.since = now;
+  requeue.give_up = now + requeue.ttl;
+  outbox_.push(std::move(requeue));
+}
+
+void Coordinator::push_renew(TenancyId id, Tenancy& tenancy) {
+  if (std::exchange(tenancy.renewing, true)) {
+    return;
+  }
   outbox_.push({.command = {*tenancy.line->name, core::Renew{tenancy.request}}, .tenancy = id});
 }
 

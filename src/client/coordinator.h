@@ -155,6 +155,7 @@ class Coordinator {
     core::Time heartbeat{};  // send time of the last answered heartbeat
     bool polling = false;    // a Poll is on its way
     bool rung = false;       // the bell rang meanwhile: look again
+    bool renewing = false;   // a Renew is on its way
     std::uint8_t arrivals = 0;
   };
   using TenancyEntry = std::pair<const core::TenancyId, Tenancy>;
@@ -180,7 +181,8 @@ class Coordinator {
   core::Acquire acquire_command(const Tenancy& tenancy) const;
   void push_release(const std::string& name, core::RequestId request, Duration ttl, core::Time now,
                     std::shared_ptr<AnswerReceiver> receiver);
-  void push_renew(core::TenancyId id, const Tenancy& tenancy);
+  void release_after_all(Errand requeue, core::Time now);
+  void push_renew(core::TenancyId id, Tenancy& tenancy);
   void push_poll(core::TenancyId id, Tenancy& tenancy, bool heartbeat);
   void answer(const std::shared_ptr<AnswerReceiver>& receiver, Result<std::uint32_t> result);
 
@@ -193,6 +195,8 @@ class Coordinator {
   void on_asked(const Errand& errand, const core::Outcome& outcome);
   void on_granted(core::TenancyId id, std::uint64_t token, core::Time sent, Duration lease_for,
                   core::Time now);
+  void on_arriving(const Errand& errand, Tenancy& tenancy, const core::Outcome& outcome,
+                   core::Time now);
   void on_queued(core::TenancyId id, Tenancy& tenancy, core::Time sent, Duration look_again);
   void on_gone(core::TenancyId id, core::Time now);
   void stand_again(core::TenancyId id, Tenancy& tenancy);
@@ -217,6 +221,7 @@ class Coordinator {
   Outbox outbox_;
   Effects effects_;
   core::Time next_look_ = base::kNever;
+  core::Time changed_at_{};  // when a look last found the store changed
   std::size_t releases_ = 0;
 };
 

@@ -112,7 +112,6 @@ void Coordinator::on_acquire(Errand& errand, const Outcome& outcome, Time now) {
 
 void Coordinator::on_acquire_failed(Errand& errand, const Error& error, Time now) {
   Tenancy* tenancy = find_tenancy(errand.tenancy);
-  const auto* requeue = std::get_if<core::Requeue>(&errand.command.operation);
   if (error.code == ErrorCode::outcome_unknown && tenancy != nullptr) {
     if (errand.give_up == base::kNever) {
       errand.give_up = errand.sent + config_.patience;
@@ -126,25 +125,24 @@ void Coordinator::on_acquire_failed(Errand& errand, const Error& error, Time now
     retry(std::move(errand), now);
     return;
   }
-  if (requeue != nullptr) {
-    // What was to be given back still must be; the answer stays with it.
-    --releases_;
-    push_release(errand.command.name, requeue->id, requeue->next.ttl, now,
-                 std::move(errand.receiver));
+  const TenancyId id = errand.tenancy;
+  const bool unsure = errand.unsure;
+  if (std::holds_alternative<core::Requeue>(errand.command.operation)) {
+    release_after_all(std::move(errand), now);
   }
   if (tenancy == nullptr) {
     return;
   }
-  if (errand.unsure) {
-    push_release(errand.command.name, tenancy->request, tenancy->terms.ttl, now, nullptr);
-    deny(errand.tenancy,
+  if (unsure) {
+    push_release(*tenancy->line->name, tenancy->request, tenancy->terms.ttl, now, nullptr);
+    deny(id,
          {ErrorCode::outcome_unknown,
           "the store did not answer; if it granted the lock, it frees itself after its ttl (" +
               error.text + ")",
           error.native},
          now);
   } else {
-    deny(errand.tenancy, error, now);
+    deny(id, error, now);
   }
 }
 
@@ -208,7 +206,8 @@ void Coordinator::on_queued(TenancyId id, Tenancy& tenancy, Time sent, Duration 
   } else {
     keeper_.refresh_after(id, sent, heartbeat);
   }
-  if (std::exchange(tenancy.rung, false)) {
+  // The answer may be older than a ring or a look.
+  if (std::exchange(tenancy.rung, false) || sent <= changed_at_) {
     push_poll(id, tenancy, false);
   }
 }
@@ -247,9 +246,7 @@ void Coordinator::on_poll(const Errand& errand, const Outcome& outcome, Time now
       }
       break;
     case Status::failed:
-      if (poll.heartbeat) {
-        keeper_.refresh_at(errand.tenancy, now + retry_after(tenancy->terms.ttl));
-      }
+      keeper_.refresh_at(errand.tenancy, now + retry_after(tenancy->terms.ttl));
       break;
     case Status::revoked:
       push_release(*tenancy->line->name, tenancy->request, tenancy->terms.ttl, now, nullptr);
@@ -268,6 +265,7 @@ void Coordinator::stand_again(TenancyId id, Tenancy& tenancy) {
   tenancy.phase = Phase::asked;
   tenancy.polling = false;
   tenancy.rung = false;
+  tenancy.renewing = false;
   requests_.emplace(tenancy.request, id);
   outbox_.push({.command = {*tenancy.line->name, acquire_command(tenancy)}, .tenancy = id});
 }
@@ -278,15 +276,9 @@ void Coordinator::on_renew(const Errand& errand, const Outcome& outcome, Time no
       tenancy->request != std::get<core::Renew>(errand.command.operation).id) {
     return;
   }
+  tenancy->renewing = false;
   if (tenancy->phase == Phase::arriving) {
-    if (outcome.status == Status::renewed) {
-      on_granted(errand.tenancy, tenancy->token, errand.sent, outcome.lease_for, now);
-    } else if (outcome.status == Status::failed) {
-      retry(errand, now);
-    } else {
-      push_release(*tenancy->line->name, tenancy->request, tenancy->terms.ttl, now, nullptr);
-      stand_again(errand.tenancy, *tenancy);
-    }
+    on_arriving(errand, *tenancy, outcome, now);
     return;
   }
   switch (outcome.status) {
@@ -306,17 +298,45 @@ void Coordinator::on_renew(const Errand& errand, const Outcome& outcome, Time no
   }
 }
 
+void Coordinator::on_arriving(const Errand& errand, Tenancy& tenancy, const Outcome& outcome,
+                              Time now) {
+  if (outcome.status == Status::renewed) {
+    on_granted(errand.tenancy, tenancy.token, errand.sent, outcome.lease_for, now);
+    return;
+  }
+  const bool failed = outcome.status == Status::failed;
+  const bool out_of_patience = errand.since != Time{} && now - errand.since >= config_.patience;
+  if (failed && (tenancy.terms.queue || !out_of_patience)) {
+    tenancy.renewing = true;
+    retry(errand, now);
+    return;
+  }
+  push_release(*tenancy.line->name, tenancy.request, tenancy.terms.ttl, now, nullptr);
+  if (failed) {
+    deny(errand.tenancy,
+         {ErrorCode::outcome_unknown,
+          "the store granted the lock and then did not answer; it frees itself after its ttl",
+          {}},
+         now);
+  } else {
+    stand_again(errand.tenancy, tenancy);
+  }
+}
+
 void Coordinator::extend(TenancyId id, Tenancy& tenancy, Time sent, Duration lease_for, Time now) {
   tenancy.deadline = std::max(tenancy.deadline, core::LeaseKeeper::deadline(sent, lease_for));
   tenancy.line->queue.renewed(id, tenancy.deadline);
   bool again = false;
   for (const ClaimId user : tenancy.line->queue.users(id)) {
     Claim& claim = claims_.at(user);
-    // One whose renewal has ended does not live on by another's.
-    if (renewable(claim, now)) {
+    if (!renewable(claim, now)) {
+      continue;
+    }
+    again = true;
+    // One that may be unwell does not live on by another's renewal.
+    if (!claim.asked) {
       claim.lease->set_deadline(tenancy.deadline);
       keeper_.warn(user, tenancy.deadline, claim.terms.grace);
-      again = true;
     }
   }
   if (again && tenancy.terms.renew) {
@@ -391,8 +411,13 @@ void Coordinator::on_asked(const Errand& errand, const Outcome& outcome) {
   }
 }
 
+// Less and less often: a store in trouble must not be hammered.
 void Coordinator::retry(Errand errand, Time now) {
-  outbox_.push_later(std::move(errand), now + kShortestRetry * 10);
+  if (errand.since == Time{}) {
+    errand.since = errand.sent;
+  }
+  const Duration pause = std::clamp((now - errand.since) / 4, kShortestRetry * 10, kLongestRetry);
+  outbox_.push_later(std::move(errand), now + pause);
 }
 
 void Coordinator::rang(std::span<const engine::Ring> rings, Time now) {

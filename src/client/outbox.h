@@ -29,7 +29,8 @@ struct Errand {
   core::TenancyId tenancy = 0;  // Requeue: the new one
   std::shared_ptr<AnswerReceiver> receiver = nullptr;
   core::Time sent{};                  // this time
-  core::Time since{};                 // Release: when the caller let go
+  core::Time since{};                 // when it was first wanted, or first failed
+  Duration ttl{};                     // Requeue: of what it gives back
   core::Time give_up = base::kNever;  // no retry after this
   bool unsure = false;                // an earlier send may have been applied
 };

@@ -25,6 +25,7 @@ class LeaseKeeper {
   void refresh_after(TenancyId tenancy, Time sent, Duration interval);
   void refresh_at(TenancyId tenancy, Time when);
   void stop_refreshing(TenancyId tenancy);
+  bool refreshes(TenancyId tenancy) const { return refreshes_.has(tenancy); }
 
   // Warn the caller `grace` before `deadline`. Again: moves the date.
   void warn(ClaimId claim, Time deadline, Duration grace);
@@ -49,6 +50,7 @@ class LeaseKeeper {
    public:
     void set(std::uint64_t key, Time when);
     void erase(std::uint64_t key);
+    bool has(std::uint64_t key) const { return dates_.contains(key); }
     std::vector<std::uint64_t> take(Time now);
     Time next() const noexcept;
     std::size_t size() const noexcept { return dates_.size(); }

@@ -1,7 +1,7 @@
 // A lost lock ends the work before anybody else can have the lock, whatever
 // happened to the holder.
 
-#include <signal.h>
+#include <csignal>
 
 #include "apps/command.h"
 

@@ -1,6 +1,6 @@
 // Signals reach the command, or end the wait for the lock.
 
-#include <signal.h>
+#include <csignal>
 
 #include "apps/command.h"
 

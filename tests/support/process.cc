@@ -2,10 +2,10 @@
 
 #include <fcntl.h>
 #include <pty.h>
-#include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <csignal>
 
 #include <array>
 #include <cerrno>
