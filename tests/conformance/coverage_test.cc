@@ -47,6 +47,8 @@ TEST(Coverage, HarnessesClaimWhatTheirEnginesDeclare) {
     EXPECT_EQ(entry.claims.shared, row.shared);
     EXPECT_EQ(entry.claims.permits, row.permits);
     EXPECT_EQ(entry.claims.lease, row.lease);
+    EXPECT_EQ(entry.claims.event,
+              row.wake_up == WakeUp::event || row.wake_up == WakeUp::event_herd);
     if (!entry.missing || !entry.missing()) {
       EXPECT_GE(entry.make()->shortest_ttl(), row.min_ttl);
       EXPECT_LE(entry.make()->renewable_ttl(), row.max_ttl);
