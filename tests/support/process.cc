@@ -28,7 +28,7 @@ std::vector<std::string> merged(const Process::Environment& more) {
     }
   }
   for (const auto& [name, value] : more) {
-    entries.push_back(name + "=" + value);
+    entries.push_back(std::string{name}.append("=").append(value));
   }
   return entries;
 }

@@ -49,7 +49,7 @@ _holdfast_reply() {
 
 _holdfast() {
   local words cword current previous command='' i
-  local commands='run ls show watch release init doctor version'
+  local commands='run ls show watch release init doctor bench version'
   local common='--url --json --help'
   _holdfast_words
   current=${words[cword]}
@@ -83,7 +83,8 @@ _holdfast() {
     --grace | --interval) _holdfast_reply '100ms 500ms 1s 5s' && return ;;
     --permits) _holdfast_reply '1/2 1/3 1/4 1/8' && return ;;
     --on-lost) _holdfast_reply 'term ignore' && return ;;
-    --label) return ;;
+    --scenario) _holdfast_reply 'U1 U32 C16 H4 P2 W100 W1000 W1000n W50p L100k' && return ;;
+    --label | --seconds) return ;;
   esac
 
   local options names=''
@@ -94,6 +95,7 @@ _holdfast() {
     watch) options='--interval' ;;
     release) options='--force --now' ;;
     init) options='--print' ;;
+    bench) options='--scenario --seconds' ;;
     ls | show | doctor | version) options='' ;;
     '')
       _holdfast_reply "$commands $common --version"
