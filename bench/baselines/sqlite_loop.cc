@@ -80,7 +80,7 @@ class Loop {
   }
 
   sqlite3* db_ = nullptr;
-  std::array<sqlite3_stmt*, static_cast<std::size_t>(Sql::count_)> statements_{};
+  std::array<sqlite3_stmt*, kSqliteSql.size()> statements_{};
   std::array<char, kHeldBytes> record_{};
   std::string found_;
   sqlite3_int64 until_ = 0;

@@ -11,6 +11,19 @@ using core::LocalQueue;
 using core::TenancyId;
 using core::Time;
 
+namespace {
+
+bool gives_back(const LocalQueue::Steps& steps, TenancyId tenancy) {
+  return std::ranges::any_of(steps, [tenancy](const LocalQueue::Step& step) {
+    const auto* stand = std::get_if<LocalQueue::Stand>(&step);
+    const auto* give_back = std::get_if<LocalQueue::GiveBack>(&step);
+    return (stand != nullptr && stand->after == tenancy) ||
+           (give_back != nullptr && give_back->tenancy == tenancy);
+  });
+}
+
+}  // namespace
+
 Coordinator::Coordinator(Config config) : config_{std::move(config)}, outbox_{config_.lanes} {}
 
 // --- callers
@@ -19,6 +32,9 @@ ClaimId Coordinator::acquire(const Wish& wish, std::shared_ptr<GrantReceiver> re
   const ClaimId id = next_claim_++;
   if (wish.owner) {
     const auto nested = owners_.find({*wish.owner, wish.name});
+    if (nested != owners_.end()) {
+      lose_if_stale(nested->second, now);
+    }
     if (nested != owners_.end() && !claims_.at(nested->second).lease->loss()) {
       Claim& outer = claims_.at(nested->second);
       if (outer.terms.shape == wish.terms.shape) {
@@ -69,25 +85,22 @@ void Coordinator::release(ClaimId id, std::shared_ptr<AnswerReceiver> receiver, 
     answer(receiver, 0);
     return;
   }
+  lose_if_stale(id, now);
   Claim& claim = it->second;
   const TenancyId tenancy = claim.tenancy;
-  if (find_tenancy(tenancy) == nullptr) {
-    answer(receiver, fail(ErrorCode::lease_lost, "the lease was lost before the release"));
-    receiver = nullptr;
-  }
-  if (--claim.depth > 0) {
-    answer(receiver, 0);
-    return;
-  }
-  // A watchdog that came too late must not let a stale lock pass on.
-  if (now >= claim.lease->deadline() - claim.terms.grace) {
-    lose(id, LossReason::not_renewed, now);
-  }
+  const bool over = now >= claim.lease->deadline();
+  const bool owes_answer = claim.asked && claim.depth == 1;
   Line& line = *claim.line;
-  const bool owes_answer = claim.asked;
-  forget_claim(id);
   LocalQueue::Steps steps;
-  line.queue.let_go(id, now, steps);
+  if (--claim.depth == 0) {
+    forget_claim(id);
+    line.queue.let_go(id, now, steps);
+  }
+  // Where the store is not asked, our own clock decides.
+  if (over && !gives_back(steps, tenancy)) {
+    answer(std::exchange(receiver, nullptr),
+           fail(ErrorCode::lease_lost, "the lease was lost before the release"));
+  }
   carry_out(line, steps, now, std::move(receiver));
   // Nobody is left to answer: do not let the others' renewal wait for it.
   if (owes_answer && find_tenancy(tenancy) != nullptr) {
@@ -178,6 +191,14 @@ void Coordinator::refresh(TenancyId id, Time now) {
 
 bool Coordinator::renewable(const Claim& claim, Time now) const {
   return now < claim.renew_until && !claim.lease->loss();
+}
+
+// A watchdog that comes too late must not let a stale lock pass on, nor nest.
+void Coordinator::lose_if_stale(ClaimId id, Time now) {
+  const Claim& claim = claims_.at(id);
+  if (now >= claim.lease->deadline() - claim.terms.grace) {
+    lose(id, LossReason::not_renewed, now);
+  }
 }
 
 void Coordinator::lose(ClaimId id, LossReason reason, Time now) {

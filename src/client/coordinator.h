@@ -158,6 +158,7 @@ class Coordinator {
     bool polling = false;    // a Poll is on its way
     bool rung = false;       // the bell rang meanwhile: look again
     bool renewing = false;   // a Renew is on its way
+    bool repeated = false;   // asked for more than once: a ring may be about an earlier grant
     std::uint8_t arrivals = 0;
   };
   using TenancyEntry = std::pair<const core::TenancyId, Tenancy>;
@@ -174,6 +175,7 @@ class Coordinator {
                  std::shared_ptr<AnswerReceiver> receiver);
   void admit(Line& line, const core::LocalQueue::Admit& step, core::Time now);
   void turn_away(core::ClaimId id, Error why);
+  void lose_if_stale(core::ClaimId id, core::Time now);
   void lose(core::ClaimId id, LossReason reason, core::Time now);
   void refresh(core::TenancyId id, core::Time now);
   bool renewable(const Claim& claim, core::Time now) const;
@@ -194,12 +196,14 @@ class Coordinator {
   void on_renew(const Errand& errand, const core::Outcome& outcome, core::Time now);
   void on_poll(const Errand& errand, const core::Outcome& outcome, core::Time now);
   void on_release(Errand& errand, const core::Outcome& outcome, core::Time now);
+  void answer_release(const Errand& errand, bool gave_back);
   void on_asked(const Errand& errand, const core::Outcome& outcome);
   void on_granted(core::TenancyId id, std::uint64_t token, core::Time sent, Duration lease_for,
                   core::Time now);
   void on_arriving(const Errand& errand, Tenancy& tenancy, const core::Outcome& outcome,
                    core::Time now);
   void on_queued(core::TenancyId id, Tenancy& tenancy, core::Time sent, Duration look_again);
+  static bool is_another_grant(const Tenancy& tenancy, const core::Outcome& outcome);
   void on_gone(core::TenancyId id, core::Time now);
   void stand_again(core::TenancyId id, Tenancy& tenancy);
   void deny(core::TenancyId id, Error why, core::Time now);
