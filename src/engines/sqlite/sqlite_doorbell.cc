@@ -186,8 +186,8 @@ bool SqliteDoorbell::send_to(const core::SessionId& session, std::span<const cha
   constexpr int kFlags = MSG_DONTWAIT | MSG_NOSIGNAL;
   const std::lock_guard lock{mutex_};
   const bool again = session == neighbour_;
-  if (again && line_) {
-    return send(line_.get(), datagram.data(), datagram.size(), kFlags) >= 0;
+  if (again && line_ && send(line_.get(), datagram.data(), datagram.size(), kFlags) >= 0) {
+    return true;
   }
   neighbour_ = session;
   line_ = {};
