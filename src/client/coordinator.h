@@ -102,6 +102,8 @@ class Coordinator {
   }
   void finish_batch(std::size_t lane, const engine::Outcomes& outcomes, core::Time now);
   void rang(std::span<const engine::Ring> rings, core::Time now);
+  // The claim's own request is in the store's queue: a ring may be for it.
+  bool stands_in_queue(core::ClaimId claim) const;
 
   // --- time
   core::Time next_due() const noexcept;

@@ -448,6 +448,16 @@ void Coordinator::retry(Errand errand, Time now) {
   outbox_.push_later(std::move(errand), now + pause);
 }
 
+bool Coordinator::stands_in_queue(ClaimId id) const {
+  const auto claim = claims_.find(id);
+  if (claim == claims_.end() || claim->second.receiver == nullptr) {
+    return false;
+  }
+  const LocalQueue& queue = claim->second.line->queue;
+  const std::optional<TenancyId> tenancy = queue.first_waiting();
+  return tenancy && queued_.contains(*tenancy) && queue.stands_for(*tenancy) == id;
+}
+
 void Coordinator::rang(std::span<const engine::Ring> rings, Time now) {
   for (const engine::Ring& ring : rings) {
     const auto known = requests_.find(ring.id);
