@@ -153,8 +153,10 @@ void User::acquire(const Plan& plan) {
   if (dice_.permille(stage_.scenario.health)) {
     wish->health = std::make_shared<client::HealthCheck>(
         client::HealthCheck{[this, call] {
-                              call->sick = call->sick || dice_.below(4) == 0;
-                              return !call->sick;
+                              if (dice_.below(4) == 0) {
+                                call->sick_since = call->sick_since.value_or(stage_.now());
+                              }
+                              return !call->sick_since;
                             },
                             std::chrono::seconds{1}});
   }

@@ -264,7 +264,7 @@ void Witness::check_bounds(const Hold& hold, const Grant& grant) {
   const client::Wish& wish = hold.call->wish;
   const Duration ttl = wish.terms.ttl;
   const Duration rounding = ttl / 50;  // their clock is not the true time
-  if (!wish.terms.renew && hold.alive_until > grant.granted + 2 * ttl) {
+  if (!wish.terms.renew && hold.alive_until > std::max(grant.granted + ttl, hold.delivered) + ttl) {
     stage_.violate("bounds", describe(hold) + " was renewed against its user's will");
   }
   if (wish.max_hold) {
