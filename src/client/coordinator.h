@@ -129,18 +129,28 @@ class Coordinator {
     core::Time hope = base::kNever;  // its place in hopes_
     std::uint64_t number = 0;        // orders lines, the same in every run
   };
+  // What few callers ask for. A process may hold very many leases: these
+  // structs are kept small.
+  struct Extras {
+    std::optional<Duration> max_hold;
+    std::shared_ptr<const HealthCheck> health;
+    std::optional<std::uint64_t> owner;
+  };
   struct Claim {
     Line* line = nullptr;
     std::shared_ptr<GrantReceiver> receiver;  // until delivered
     std::shared_ptr<LeaseState> lease;        // since delivered
-    core::Terms terms;
-    std::optional<Duration> max_hold;
-    std::shared_ptr<const HealthCheck> health;
-    std::optional<std::uint64_t> owner;
+    core::Shape shape;
+    std::uint32_t depth = 1;
+    Duration grace{};
+    std::unique_ptr<const Extras> extras;
     core::TenancyId tenancy = 0;
     core::Time renew_until = base::kNever;
-    std::uint32_t depth = 1;
     bool asked = false;  // a health check runs
+
+    std::optional<std::uint64_t> owner() const {
+      return extras == nullptr ? std::nullopt : extras->owner;
+    }
   };
   enum class Phase : std::uint8_t {
     asked,     // Acquire is on its way

@@ -167,7 +167,7 @@ void Coordinator::on_granted(TenancyId id, std::uint64_t token, Time sent, Durat
   tenancy.token = token;
   tenancy.deadline = core::LeaseKeeper::deadline(sent, lease_for);
   const std::optional<ClaimId> first = tenancy.line->queue.stands_for(id);
-  const Duration grace = first ? claims_.at(*first).terms.grace : Duration{};
+  const Duration grace = first ? claims_.at(*first).grace : Duration{};
   const Duration margin = time_to_renew(tenancy.terms.ttl);
   if (tenancy.deadline - grace - margin <= now) {
     if (++tenancy.arrivals > kMaxArrivals) {
@@ -350,7 +350,7 @@ void Coordinator::extend(TenancyId id, Tenancy& tenancy, Time sent, Duration lea
     // One that may be unwell does not live on by another's renewal.
     if (!claim.asked) {
       claim.lease->set_deadline(tenancy.deadline);
-      keeper_.warn(user, tenancy.deadline, claim.terms.grace);
+      keeper_.warn(user, tenancy.deadline, claim.grace);
     }
   }
   if (again && tenancy.terms.renew) {

@@ -399,11 +399,11 @@ Result<void> LeaseHandle::release() {
   if (!released_) {
     released_ = true;
     if (auto result = service_->release(state_->claim); !result) {
-      outcome_ = std::move(result.error());
+      failure_ = std::make_unique<const Error>(std::move(result.error()));
     }
   }
-  if (outcome_) {
-    return tl::unexpected{*outcome_};
+  if (failure_ != nullptr) {
+    return tl::unexpected{*failure_};
   }
   return {};
 }

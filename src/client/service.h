@@ -128,8 +128,8 @@ class LeaseHandle {
  private:
   std::shared_ptr<Service> service_;
   std::shared_ptr<LeaseState> state_;
+  std::unique_ptr<const Error> failure_;  // of the first release()
   bool released_ = false;
-  std::optional<Error> outcome_;  // of the first release()
 };
 
 }  // namespace holdfast::client

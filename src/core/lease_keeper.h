@@ -49,6 +49,7 @@ class LeaseKeeper {
   // until they come up or are too many.
   class Agenda {
    public:
+    Agenda() { dates_.max_load_factor(kLeanLoad); }
     void set(std::uint64_t key, Time when);
     void erase(std::uint64_t key);
     bool has(std::uint64_t key) const { return dates_.contains(key); }
