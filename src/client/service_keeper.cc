@@ -62,7 +62,7 @@ bool Service::look_after_time() {
     coordinator_.cancel(claim, why, now);
   }
   coordinator_.tick(now);
-  pump(lock, engine::Patience::none);  // a slow store must not delay a warning
+  pump(lock, engine::Patience::none, Lead::may);  // a slow store must not delay a warning
   tidy_if_due(now);
   return true;
 }
@@ -78,12 +78,14 @@ void Service::tidy_if_due(base::Time now) {
   }
 }
 
+base::Time Service::next_due() const {
+  const base::Time wait = waits_.empty() ? base::kNever : waits_.begin()->first;
+  return std::min(coordinator_.next_due(), wait);
+}
+
 void Service::set_alarm() {
   const std::lock_guard lock{mutex_};
-  wakes_at_ = std::min({coordinator_.next_due(), health_->next_timeout(), next_tidy_});
-  if (!waits_.empty()) {
-    wakes_at_ = std::min(wakes_at_, waits_.begin()->first);
-  }
+  wakes_at_ = std::min({next_due(), health_->next_timeout(), next_tidy_});
   itimerspec alarm{};  // all zero: off
   if (wakes_at_ != base::kNever) {
     // Zero would switch it off; the past rings at once.
@@ -99,7 +101,7 @@ void Service::answer_doorbell() {
   const std::vector<engine::Ring> rings = engine_->answer_doorbell();
   std::unique_lock lock{mutex_};
   coordinator_.rang(rings, base::BootClock::now());
-  pump(lock, engine::Patience::none);  // a slow store must not delay a warning
+  pump(lock, engine::Patience::none, Lead::may);  // a slow store must not delay a warning
 }
 
 void Service::nudge() noexcept {
