@@ -17,6 +17,8 @@ write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/holdfastConfigVersi
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/holdfastConfig.cmake
   ${CMAKE_CURRENT_BINARY_DIR}/holdfastConfigVersion.cmake DESTINATION ${package_dir})
 
+# Relative, so that `cmake --install --prefix` may choose another place.
+file(RELATIVE_PATH pkgconfig_to_prefix /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 configure_file(cmake/holdfast.pc.in ${CMAKE_CURRENT_BINARY_DIR}/holdfast.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/holdfast.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 

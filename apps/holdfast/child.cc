@@ -1,10 +1,10 @@
 #include "child.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <csignal>
 
 #include <algorithm>
 #include <array>
@@ -16,10 +16,11 @@
 namespace holdfast::command {
 namespace {
 
-std::vector<char*> pointers(const std::vector<std::string>& words) {
+std::vector<char*> pointers(std::vector<std::string>& words) {
   std::vector<char*> result;
-  for (const std::string& word : words) {
-    result.push_back(const_cast<char*>(word.c_str()));
+  result.reserve(words.size() + 1);
+  for (std::string& word : words) {
+    result.push_back(word.data());
   }
   result.push_back(nullptr);
   return result;
@@ -98,7 +99,7 @@ std::vector<std::string> environment_with(const std::vector<Variable>& variables
   return result;
 }
 
-tl::expected<Child, Refusal> Child::start(const ChildSpec& spec, const SignalInbox& signals,
+tl::expected<Child, Refusal> Child::start(ChildSpec spec, const SignalInbox& signals,
                                           Terminal& terminal) {
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC) != 0) {
@@ -145,7 +146,7 @@ bool Child::group_exists() const noexcept {
   return kill(-pid_, 0) == 0 || errno != ESRCH;
 }
 
-void Child::adopt_orphans() const noexcept {
+void Child::adopt_orphans() noexcept {
   prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
@@ -159,7 +160,7 @@ void Child::reap_orphans() const noexcept {
   }
 }
 
-std::optional<Child::Event> Child::look() {
+std::optional<Child::Event> Child::look() const {
   int status = 0;
   pid_t found = 0;
   do {

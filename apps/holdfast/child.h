@@ -35,7 +35,7 @@ class Child {
  public:
   // Returns when the command runs, or with why it does not. Call it from the
   // main thread: the kernel ties Orphan::ends to the thread that forks.
-  static tl::expected<Child, Refusal> start(const ChildSpec& spec, const SignalInbox& signals,
+  static tl::expected<Child, Refusal> start(ChildSpec spec, const SignalInbox& signals,
                                             Terminal& terminal);
 
   pid_t group() const noexcept { return pid_; }
@@ -46,7 +46,7 @@ class Child {
 
   // What the command started becomes ours when the command ends before it, so
   // that we see it end: not every system has somebody else who does.
-  void adopt_orphans() const noexcept;
+  static void adopt_orphans() noexcept;
   void reap_orphans() const noexcept;  // call it after look()
 
   struct Event {
@@ -56,7 +56,7 @@ class Child {
   };
   // What happened to the command since the last look; never blocks. After it
   // ended there are no more events.
-  std::optional<Event> look();
+  std::optional<Event> look() const;
 
  private:
   explicit Child(pid_t pid) : pid_{pid} {}

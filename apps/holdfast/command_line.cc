@@ -137,7 +137,7 @@ void cut_command(std::vector<std::string>& words, std::vector<std::string>& comm
 }
 
 std::string explain(const CLI::ParseError& error, const std::string& usage) {
-  const std::string text = error.what();
+  std::string text = error.what();
   if (error.get_name() == "RequiredError") {
     return text.substr(0, text.find(' ')) + " is missing; write: " + usage;
   }
@@ -276,11 +276,12 @@ Result<std::function<int()>> CommandLine::parse(int argc, char** argv) {
     return without_subcommand(words, first);
   }
   const std::string help = "holdfast " + subcommand->app->get_name() + " --help";
-  for (const CLI::App* parsed :
-       {const_cast<const CLI::App*>(&app), const_cast<const CLI::App*>(subcommand->app)}) {
-    if (const auto fine = refuse_extras(*parsed, subcommand->command != nullptr, help); !fine) {
-      return tl::unexpected{fine.error()};
-    }
+  const bool takes_command = subcommand->command != nullptr;
+  auto fine = refuse_extras(app, takes_command, help).and_then([&] {
+    return refuse_extras(*subcommand->app, takes_command, help);
+  });
+  if (!fine) {
+    return tl::unexpected{fine.error()};
   }
   return subcommand->action;
 }

@@ -13,6 +13,7 @@ void register_watch(CommandLine& line, const Context& context);
 void register_release(CommandLine& line, const Context& context);
 void register_init(CommandLine& line, const Context& context);
 void register_doctor(CommandLine& line, const Context& context);
+void register_bench(CommandLine& line, const Context& context);
 void register_version(CommandLine& line, const Context& context);
 
 }  // namespace holdfast::command

@@ -98,7 +98,7 @@ Result<Duration> parse_duration(std::string_view text) {
   }
   Duration total{};
   while (!text.empty()) {
-    const auto part = take_part(text);
+    auto part = take_part(text);
     if (!part) {
       return part;
     }

@@ -103,7 +103,7 @@ void declare(Subcommand& subcommand, RunOptions& options) {
 
 Result<void> check(RunOptions& options) {
   AcquireOptions& acquire = options.acquire;
-  if (const auto fine = check_name(options.name); !fine) {
+  if (auto fine = check_name(options.name); !fine) {
     return fine;
   }
   if (acquire.ttl < kMinTtl || acquire.ttl > kMaxTtl) {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <holdfast/options.h>
-#include <signal.h>
+#include <csignal>
 
 #include <array>
 #include <cstddef>
@@ -18,7 +18,7 @@ namespace holdfast::command {
 // Everything is as it was again when the inbox is gone.
 class SignalInbox {
  public:
-  explicit SignalInbox(std::initializer_list<int> signals);
+  SignalInbox(std::initializer_list<int> signals);
   ~SignalInbox();
   SignalInbox(const SignalInbox&) = delete;
   SignalInbox& operator=(const SignalInbox&) = delete;

@@ -1,9 +1,9 @@
 #include "supervisor.h"
 
 #include <poll.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
+#include <csignal>
 
 #include <algorithm>
 #include <array>
@@ -151,7 +151,7 @@ void Supervisor::handle_loss() {
     return;
   }
   ending_ = true;
-  parts_.child.adopt_orphans();
+  Child::adopt_orphans();
   if (parts_.lease.remaining() > margin_) {
     parts_.child.signal(SIGTERM);
     parts_.child.signal(SIGCONT);  // a stopped process does not hear

@@ -1,9 +1,9 @@
 #include "waiting.h"
 
 #include <poll.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
+#include <csignal>
 
 #include <array>
 #include <cerrno>

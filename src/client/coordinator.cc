@@ -11,6 +11,19 @@ using core::LocalQueue;
 using core::TenancyId;
 using core::Time;
 
+namespace {
+
+bool gives_back(const LocalQueue::Steps& steps, TenancyId tenancy) {
+  return std::ranges::any_of(steps, [tenancy](const LocalQueue::Step& step) {
+    const auto* stand = std::get_if<LocalQueue::Stand>(&step);
+    const auto* give_back = std::get_if<LocalQueue::GiveBack>(&step);
+    return (stand != nullptr && stand->after == tenancy) ||
+           (give_back != nullptr && give_back->tenancy == tenancy);
+  });
+}
+
+}  // namespace
+
 Coordinator::Coordinator(Config config) : config_{std::move(config)}, outbox_{config_.lanes} {}
 
 // --- callers
@@ -19,6 +32,9 @@ ClaimId Coordinator::acquire(const Wish& wish, std::shared_ptr<GrantReceiver> re
   const ClaimId id = next_claim_++;
   if (wish.owner) {
     const auto nested = owners_.find({*wish.owner, wish.name});
+    if (nested != owners_.end()) {
+      lose_if_stale(nested->second, now);
+    }
     if (nested != owners_.end() && !claims_.at(nested->second).lease->loss()) {
       Claim& outer = claims_.at(nested->second);
       if (outer.terms.shape == wish.terms.shape) {
@@ -69,25 +85,22 @@ void Coordinator::release(ClaimId id, std::shared_ptr<AnswerReceiver> receiver, 
     answer(receiver, 0);
     return;
   }
+  lose_if_stale(id, now);
   Claim& claim = it->second;
   const TenancyId tenancy = claim.tenancy;
-  if (find_tenancy(tenancy) == nullptr) {
-    answer(receiver, fail(ErrorCode::lease_lost, "the lease was lost before the release"));
-    receiver = nullptr;
-  }
-  if (--claim.depth > 0) {
-    answer(receiver, 0);
-    return;
-  }
-  // A watchdog that came too late must not let a stale lock pass on.
-  if (now >= claim.lease->deadline() - claim.terms.grace) {
-    lose(id, LossReason::not_renewed, now);
-  }
+  const bool over = now >= claim.lease->deadline();
+  const bool owes_answer = claim.asked && claim.depth == 1;
   Line& line = *claim.line;
-  const bool owes_answer = claim.asked;
-  forget_claim(id);
   LocalQueue::Steps steps;
-  line.queue.let_go(id, now, steps);
+  if (--claim.depth == 0) {
+    forget_claim(id);
+    line.queue.let_go(id, now, steps);
+  }
+  // Where the store is not asked, our own clock decides.
+  if (over && !gives_back(steps, tenancy)) {
+    answer(std::exchange(receiver, nullptr),
+           fail(ErrorCode::lease_lost, "the lease was lost before the release"));
+  }
   carry_out(line, steps, now, std::move(receiver));
   // Nobody is left to answer: do not let the others' renewal wait for it.
   if (owes_answer && find_tenancy(tenancy) != nullptr) {
@@ -119,7 +132,7 @@ void Coordinator::healthy(ClaimId id, bool well, Time now) {
 // --- time
 
 Time Coordinator::next_due() const noexcept {
-  const Time hope = hopes_.empty() ? base::kNever : hopes_.begin()->first;
+  const Time hope = hopes_.empty() ? base::kNever : hopes_.begin()->first.first;
   return std::min({keeper_.next(), outbox_.next_retry(), next_look_, hope});
 }
 
@@ -132,7 +145,7 @@ void Coordinator::tick(Time now) {
   for (const TenancyId tenancy : duties.refresh) {
     refresh(tenancy, now);
   }
-  while (!hopes_.empty() && hopes_.begin()->first <= now) {
+  while (!hopes_.empty() && hopes_.begin()->first.first <= now) {
     Line& line = *hopes_.begin()->second;
     LocalQueue::Steps steps;
     line.queue.stop_hoping(now, steps);
@@ -180,6 +193,14 @@ bool Coordinator::renewable(const Claim& claim, Time now) const {
   return now < claim.renew_until && !claim.lease->loss();
 }
 
+// A watchdog that comes too late must not let a stale lock pass on, nor nest.
+void Coordinator::lose_if_stale(ClaimId id, Time now) {
+  const Claim& claim = claims_.at(id);
+  if (now >= claim.lease->deadline() - claim.terms.grace) {
+    lose(id, LossReason::not_renewed, now);
+  }
+}
+
 void Coordinator::lose(ClaimId id, LossReason reason, Time now) {
   const auto it = claims_.find(id);
   if (it == claims_.end() || it->second.lease == nullptr) {
@@ -207,6 +228,7 @@ Coordinator::Line& Coordinator::line_for(const std::string& name) {
       lines_.try_emplace(name, Line{nullptr, core::LocalQueue{&next_tenancy_}});
   if (added) {
     it->second.name = &it->first;
+    it->second.number = next_line_++;
   }
   return it->second;
 }
@@ -216,10 +238,10 @@ void Coordinator::set_hope(Line& line, Time until) {
     return;
   }
   if (line.hope != base::kNever) {
-    hopes_.erase({line.hope, &line});
+    hopes_.erase({line.hope, line.number});
   }
   if (until != base::kNever) {
-    hopes_.emplace(until, &line);
+    hopes_.emplace(std::pair{until, line.number}, &line);
   }
   line.hope = until;
 }
@@ -247,13 +269,19 @@ void Coordinator::carry_out(Line& line, const LocalQueue::Steps& steps, Time now
             admit(line, what, now);
           } else {
             turn_away(what.claim,
-                      {ErrorCode::busy, "another thread of this process holds the lock", {}});
+                      {ErrorCode::busy, "another thread of this process holds or awaits it", {}});
           }
         },
         step);
   }
   // Passed on inside the process: nothing to wait for.
   answer(receiver, 0);
+  for (const LocalQueue::Step& step : steps) {
+    const auto* admitted = std::get_if<LocalQueue::Admit>(&step);
+    if (admitted != nullptr && claims_.at(admitted->claim).owner) {
+      nest_those_in_line(admitted->claim, now);
+    }
+  }
   set_hope(line, line.queue.hopes_until());
   forget_line_if_idle(line);
 }
@@ -331,6 +359,28 @@ void Coordinator::admit(Line& line, const LocalQueue::Admit& step, Time now) {
   claim.receiver = nullptr;
 }
 
+void Coordinator::nest_those_in_line(ClaimId outer, Time now) {
+  Claim& held = claims_.at(outer);
+  Line& line = *held.line;
+  const auto nests = [&](ClaimId id) {
+    const Claim& claim = claims_.at(id);
+    return claim.owner == held.owner && claim.terms.shape == held.terms.shape;
+  };
+  // One at a time: whoever leaves may let others in.
+  for (auto in_line = line.queue.in_line();; in_line = line.queue.in_line()) {
+    const auto next = std::ranges::find_if(in_line, nests);
+    if (next == in_line.end()) {
+      return;
+    }
+    ++held.depth;
+    effects_.grants.emplace_back(std::move(claims_.at(*next).receiver), held.lease);
+    claims_.erase(*next);
+    LocalQueue::Steps steps;
+    line.queue.leave(*next, now, steps);
+    carry_out(line, steps, now);
+  }
+}
+
 void Coordinator::turn_away(ClaimId id, Error why) {
   const auto it = claims_.find(id);
   if (it == claims_.end() || it->second.receiver == nullptr) {
@@ -376,7 +426,7 @@ core::Acquire Coordinator::acquire_command(const Tenancy& tenancy) const {
           .session = config_.session,
           .shape = terms.shape,
           .ttl = terms.ttl,
-          .window = terms.ttl * 2 / 3,  // two heartbeats
+          .window = terms.window(),
           .queue = terms.queue,
           .barge = terms.barge};
 }

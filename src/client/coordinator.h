@@ -74,10 +74,10 @@ class Coordinator {
     core::SessionId session;
     std::size_t lanes = 1;
     bool tokens = true;  // the engine hands out fencing tokens
-    Duration backstop_poll = std::chrono::seconds{1};
+    Duration backstop_poll = kBackstopPoll;
     // How long an unanswered acquire or release is retried before the caller
     // learns that its outcome is unknown.
-    Duration patience = std::chrono::seconds{5};
+    Duration patience = kPatience;
     std::function<core::RequestId()> new_id = &core::RequestId::random;
   };
 
@@ -127,6 +127,7 @@ class Coordinator {
     const std::string* name = nullptr;
     core::LocalQueue queue;
     core::Time hope = base::kNever;  // its place in hopes_
+    std::uint64_t number = 0;        // orders lines, the same in every run
   };
   struct Claim {
     Line* line = nullptr;
@@ -158,6 +159,7 @@ class Coordinator {
     bool polling = false;    // a Poll is on its way
     bool rung = false;       // the bell rang meanwhile: look again
     bool renewing = false;   // a Renew is on its way
+    bool repeated = false;   // asked for more than once: a ring may be about an earlier grant
     std::uint8_t arrivals = 0;
   };
   using TenancyEntry = std::pair<const core::TenancyId, Tenancy>;
@@ -173,7 +175,10 @@ class Coordinator {
   void give_back(Line& line, core::TenancyId id, core::Time now,
                  std::shared_ptr<AnswerReceiver> receiver);
   void admit(Line& line, const core::LocalQueue::Admit& step, core::Time now);
+  // Others in line that asked as the same owner: they need not wait for it.
+  void nest_those_in_line(core::ClaimId outer, core::Time now);
   void turn_away(core::ClaimId id, Error why);
+  void lose_if_stale(core::ClaimId id, core::Time now);
   void lose(core::ClaimId id, LossReason reason, core::Time now);
   void refresh(core::TenancyId id, core::Time now);
   bool renewable(const Claim& claim, core::Time now) const;
@@ -194,12 +199,14 @@ class Coordinator {
   void on_renew(const Errand& errand, const core::Outcome& outcome, core::Time now);
   void on_poll(const Errand& errand, const core::Outcome& outcome, core::Time now);
   void on_release(Errand& errand, const core::Outcome& outcome, core::Time now);
+  void answer_release(const Errand& errand, bool gave_back);
   void on_asked(const Errand& errand, const core::Outcome& outcome);
   void on_granted(core::TenancyId id, std::uint64_t token, core::Time sent, Duration lease_for,
                   core::Time now);
   void on_arriving(const Errand& errand, Tenancy& tenancy, const core::Outcome& outcome,
                    core::Time now);
   void on_queued(core::TenancyId id, Tenancy& tenancy, core::Time sent, Duration look_again);
+  static bool is_another_grant(const Tenancy& tenancy, const core::Outcome& outcome);
   void on_gone(core::TenancyId id, core::Time now);
   void stand_again(core::TenancyId id, Tenancy& tenancy);
   void deny(core::TenancyId id, Error why, core::Time now);
@@ -218,7 +225,9 @@ class Coordinator {
   std::unordered_map<core::RequestId, core::TenancyId> requests_;
   std::unordered_set<core::TenancyId> queued_;
   std::map<std::pair<std::uint64_t, std::string>, core::ClaimId> owners_;
-  std::set<std::pair<core::Time, Line*>> hopes_;  // when a line's hope for a hand-over ends
+  // When a line's hope for a hand-over ends.
+  std::map<std::pair<core::Time, std::uint64_t>, Line*> hopes_;
+  std::uint64_t next_line_ = 1;
   core::LeaseKeeper keeper_;
   Outbox outbox_;
   Effects effects_;

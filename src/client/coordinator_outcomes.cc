@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstdlib>
 #include <string>
 #include <type_traits>
 #include <variant>
@@ -21,6 +22,11 @@ constexpr Duration kLongestRetry = std::chrono::seconds{1};
 // A grant that is stale on arrival this often comes from a store too slow for
 // its ttl.
 constexpr std::uint8_t kMaxArrivals = 4;
+
+// Left for one renewal before the warning of loss: nobody enters with less.
+Duration time_to_renew(Duration ttl) {
+  return ttl / 20;
+}
 
 Duration retry_after(Duration ttl) {
   return std::clamp(ttl / 15, kShortestRetry, kLongestRetry);
@@ -53,6 +59,9 @@ Error failure(const Outcome& outcome) {
 
 void Coordinator::finish_batch(std::size_t lane, const engine::Outcomes& outcomes, Time now) {
   std::vector<Errand> errands = outbox_.finish(lane);
+  if (outcomes.size() != errands.size()) {
+    std::abort();  // the engine broke its contract: any guess could be a grant
+  }
   for (std::size_t i = 0; i < errands.size(); ++i) {
     Errand& errand = errands[i];
     const Outcome& outcome = outcomes[i];
@@ -84,12 +93,13 @@ void Coordinator::on_acquire(Errand& errand, const Outcome& outcome, Time now) {
   }
   if (requeue) {
     --releases_;
-    answer(errand.receiver, 0);
+    answer_release(errand, outcome.gave_back);
   }
   Tenancy* tenancy = find_tenancy(errand.tenancy);
   if (tenancy == nullptr) {
     return;  // withdrawn meanwhile: its release is behind it in the same lane
   }
+  tenancy->repeated = errand.unsure;
   switch (outcome.status) {
     case Status::granted:
       on_granted(errand.tenancy, outcome.token, errand.sent, outcome.lease_for, now);
@@ -158,8 +168,8 @@ void Coordinator::on_granted(TenancyId id, std::uint64_t token, Time sent, Durat
   tenancy.deadline = core::LeaseKeeper::deadline(sent, lease_for);
   const std::optional<ClaimId> first = tenancy.line->queue.stands_for(id);
   const Duration grace = first ? claims_.at(*first).terms.grace : Duration{};
-  if (tenancy.deadline - grace <= now) {
-    // Entering now would be followed at once by the warning of loss.
+  const Duration margin = time_to_renew(tenancy.terms.ttl);
+  if (tenancy.deadline - grace - margin <= now) {
     if (++tenancy.arrivals > kMaxArrivals) {
       push_release(*tenancy.line->name, tenancy.request, tenancy.terms.ttl, now, nullptr);
       deny(id,
@@ -180,16 +190,16 @@ void Coordinator::on_granted(TenancyId id, std::uint64_t token, Time sent, Durat
   Line& line = *tenancy.line;
   schedule_renewal(id, tenancy, sent, lease_for);
   LocalQueue::Steps steps;
-  line.queue.granted(id, tenancy.deadline, now, steps);
+  line.queue.granted(id, tenancy.deadline - margin, now, steps);
   carry_out(line, steps, now);
 }
 
 void Coordinator::schedule_renewal(TenancyId id, const Tenancy& tenancy, Time sent,
                                    Duration lease_for) {
   const Duration ttl = tenancy.terms.ttl;
-  const bool pushed = lease_for <= ttl * 2 / 3;  // first short, to be prolonged at once
+  const bool pushed = lease_for <= tenancy.terms.window();  // first short, to be prolonged at once
   if (tenancy.terms.renew || pushed) {
-    keeper_.refresh_after(id, sent + lease_for - ttl, ttl / 3);
+    keeper_.refresh_after(id, sent + lease_for - ttl, tenancy.terms.refresh_interval());
   }
 }
 
@@ -198,7 +208,7 @@ void Coordinator::on_queued(TenancyId id, Tenancy& tenancy, Time sent, Duration 
   tenancy.heartbeat = sent;
   queued_.insert(id);
   next_look_ = std::min(next_look_, sent + config_.backstop_poll);
-  const Duration heartbeat = tenancy.terms.ttl / 3;
+  const Duration heartbeat = tenancy.terms.refresh_interval();
   // Something ahead of us ends before the next heartbeat: look then. The
   // millisecond is for clocks that round.
   if (look_again > Duration::zero() && look_again < heartbeat) {
@@ -223,7 +233,7 @@ void Coordinator::on_poll(const Errand& errand, const Outcome& outcome, Time now
     if (std::exchange(tenancy->rung, false)) {
       push_poll(errand.tenancy, *tenancy, false);
     }
-    if (outcome.status == Status::not_held) {
+    if (outcome.status == Status::not_held || is_another_grant(*tenancy, outcome)) {
       on_gone(errand.tenancy, now);
     } else if (outcome.status == Status::revoked) {
       const std::vector<ClaimId> users = tenancy->line->queue.users(errand.tenancy);
@@ -281,6 +291,10 @@ void Coordinator::on_renew(const Errand& errand, const Outcome& outcome, Time no
     on_arriving(errand, *tenancy, outcome, now);
     return;
   }
+  if (is_another_grant(*tenancy, outcome)) {
+    on_gone(errand.tenancy, now);
+    return;
+  }
   switch (outcome.status) {
     case Status::renewed:
       extend(errand.tenancy, *tenancy, errand.sent, outcome.lease_for, now);
@@ -301,7 +315,7 @@ void Coordinator::on_renew(const Errand& errand, const Outcome& outcome, Time no
 void Coordinator::on_arriving(const Errand& errand, Tenancy& tenancy, const Outcome& outcome,
                               Time now) {
   if (outcome.status == Status::renewed) {
-    on_granted(errand.tenancy, tenancy.token, errand.sent, outcome.lease_for, now);
+    on_granted(errand.tenancy, outcome.token, errand.sent, outcome.lease_for, now);
     return;
   }
   const bool failed = outcome.status == Status::failed;
@@ -325,7 +339,7 @@ void Coordinator::on_arriving(const Errand& errand, Tenancy& tenancy, const Outc
 
 void Coordinator::extend(TenancyId id, Tenancy& tenancy, Time sent, Duration lease_for, Time now) {
   tenancy.deadline = std::max(tenancy.deadline, core::LeaseKeeper::deadline(sent, lease_for));
-  tenancy.line->queue.renewed(id, tenancy.deadline);
+  tenancy.line->queue.renewed(id, tenancy.deadline - time_to_renew(tenancy.terms.ttl));
   bool again = false;
   for (const ClaimId user : tenancy.line->queue.users(id)) {
     Claim& claim = claims_.at(user);
@@ -344,8 +358,18 @@ void Coordinator::extend(TenancyId id, Tenancy& tenancy, Time sent, Duration lea
   }
 }
 
+// An acquire that was sent twice may arrive the second time when the grant has
+// come and gone, and be granted anew: that is not what our callers hold.
+bool Coordinator::is_another_grant(const Tenancy& tenancy, const Outcome& outcome) {
+  return outcome.token != 0 && outcome.token != tenancy.token;
+}
+
 void Coordinator::on_gone(TenancyId id, Time now) {
-  Line& line = *tenancies_.at(id).line;
+  const Tenancy& tenancy = tenancies_.at(id);
+  Line& line = *tenancy.line;
+  if (tenancy.repeated) {
+    push_release(*line.name, tenancy.request, tenancy.terms.ttl, now, nullptr);
+  }
   const std::vector<ClaimId> users = line.queue.users(id);
   for (const ClaimId user : users) {
     lose(user, LossReason::expired, now);
@@ -387,10 +411,14 @@ void Coordinator::on_release(Errand& errand, const Outcome& outcome, Time now) {
     return;
   }
   --releases_;
-  if (outcome.status == Status::not_held && !errand.unsure) {
-    answer(errand.receiver, fail(ErrorCode::lease_lost, "the lock was not ours any more"));
-  } else {
+  answer_release(errand, outcome.status != Status::not_held);
+}
+
+void Coordinator::answer_release(const Errand& errand, bool gave_back) {
+  if (gave_back || errand.unsure) {  // unsure: perhaps the first send did it
     answer(errand.receiver, 0);
+  } else {
+    answer(errand.receiver, fail(ErrorCode::lease_lost, "the lock was not ours any more"));
   }
 }
 
@@ -428,8 +456,8 @@ void Coordinator::rang(std::span<const engine::Ring> rings, Time now) {
     }
     const TenancyId id = known->second;
     Tenancy& tenancy = tenancies_.at(id);
-    if (tenancy.phase == Phase::queued && ring.token != 0) {
-      on_granted(id, ring.token, tenancy.heartbeat, tenancy.terms.ttl * 2 / 3, now);
+    if (tenancy.phase == Phase::queued && ring.token != 0 && !tenancy.repeated) {
+      on_granted(id, ring.token, tenancy.heartbeat, tenancy.terms.window(), now);
     } else if (tenancy.phase == Phase::asked || tenancy.phase == Phase::arriving) {
       tenancy.rung = true;  // the answer on its way may be older than the ring
     } else {

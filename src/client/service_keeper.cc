@@ -11,11 +11,6 @@
 #include "client/service.h"
 
 namespace holdfast::client {
-namespace {
-
-constexpr Duration kTidyInterval = std::chrono::seconds{30};
-
-}  // namespace
 
 void Service::keep() {
   keeper_id_ = std::this_thread::get_id();

@@ -98,7 +98,7 @@ Result<Wish> make_wish(std::string_view name, const AcquireOptions& options,
                 .queue = options.wait != Duration::zero(),
                 .barge = !options.fair,
                 .hand_over = options.hand_over,
-                .grace = options.grace.value_or(options.ttl / 5)};
+                .grace = options.grace.value_or(options.ttl / kGracesPerTtl)};
   if (options.max_hold <= kLongestWait) {
     wish.max_hold = options.max_hold;
   }

@@ -93,8 +93,8 @@ enum class Status : std::uint8_t {
   granted,   // Acquire, Poll, Requeue: token, lease_for
   queued,    // Acquire, Poll, Requeue: ahead, look_again
   busy,      // Acquire without queue
-  renewed,   // lease_for
-  released,  // Release (a Requeue's release is not reported)
+  renewed,   // token, lease_for
+  released,  // Release
   done,      // Revoke: count; Resize
   not_held,  // Renew, Poll, Release: the id has nothing here
   revoked,   // Renew, Poll, Acquire: held, but may only be released
@@ -112,6 +112,7 @@ struct Outcome {
   Duration look_again{};
   std::uint32_t ahead = 0;  // waiters in front
   std::uint32_t count = 0;
+  bool gave_back = false;  // Requeue, unless failed: the id had something to release
   std::optional<Error> error = std::nullopt;
 };
 

@@ -11,7 +11,7 @@ Outcome failed(ErrorCode code, std::string text) {
   return {.status = Status::failed, .error = Error{code, std::move(text), std::nullopt}};
 }
 
-// Tokens never wrap. The clock alone gets here in the year 2255.
+// Tokens never wrap.
 Outcome out_of_tokens() {
   return failed(ErrorCode::unavailable, "this name has used up its tokens; use another name");
 }
@@ -282,10 +282,13 @@ Outcome LockRecord::on(const Requeue& requeue, const Context& context, std::vect
   if (auto wrong = objection(requeue.next)) {
     return *std::move(wrong);
   }
-  if (remove(requeue.id)) {
+  const bool gave_back = remove(requeue.id);
+  if (gave_back) {
     promote(context, wakes);
   }
-  return on(requeue.next, context, wakes);
+  Outcome outcome = on(requeue.next, context, wakes);
+  outcome.gave_back = gave_back;
+  return outcome;
 }
 
 Outcome LockRecord::on(const Revoke& revoke, const Context& context, std::vector<Wake>& wakes) {

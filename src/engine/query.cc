@@ -1,18 +1,28 @@
 #include "engine/query.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <chrono>
 #include <optional>
+#include <utility>
 
 namespace holdfast::engine {
 namespace {
 
+constexpr std::array<std::pair<std::string_view, Duration>, 4> kUnits{{
+    {"ms", std::chrono::milliseconds{1}},
+    {"s", std::chrono::seconds{1}},
+    {"m", std::chrono::minutes{1}},
+    {"h", std::chrono::hours{1}},
+}};
+
 std::optional<Duration> unit_of(std::string_view name) {
-  if (name == "ms") return std::chrono::milliseconds{1};
-  if (name == "s") return std::chrono::seconds{1};
-  if (name == "m") return std::chrono::minutes{1};
-  if (name == "h") return std::chrono::hours{1};
+  for (const auto& [known, unit] : kUnits) {
+    if (known == name) {
+      return unit;
+    }
+  }
   return std::nullopt;
 }
 
@@ -59,10 +69,12 @@ Result<void> Query::finish() const {
     if (std::find(known_.begin(), known_.end(), key) == known_.end()) {
       std::string known;
       for (const std::string& one : known_) {
-        known += (known.empty() ? "" : ", ") + one;
+        known += known.empty() ? "" : ", ";
+        known += one;
       }
-      return fail(ErrorCode::invalid_argument,
-                  "a " + url_.scheme + " store has no option '" + key + "'; it knows: " + known);
+      std::string text = "a " + url_.scheme + " store has no option '";
+      text.append(key).append("'; it knows: ").append(known);
+      return fail(ErrorCode::invalid_argument, std::move(text));
     }
   }
   return {};

@@ -63,7 +63,7 @@ TEST_F(BadStore, MissingDirectory) {
 
 TEST_F(BadStore, PathIsADirectory) {
   std::filesystem::create_directory(file("dir"));
-  expect_refusal("sqlite:" + file("dir"), 64, "is not a file");
+  expect_refusal("sqlite:" + file("dir"), 64, "dir is not a");
 }
 
 TEST_F(BadStore, UnwritablePath) {

@@ -11,7 +11,7 @@ namespace bj = boost::json;
 
 class Inspect : public CommandTest {
  protected:
-  Process hold(const std::string& name, Words options = {}) {
+  Process hold(const std::string& name, const Words& options = {}) {
     const std::string mark = "held" + std::to_string(++held_);
     Process process = start(run(name, options, "touch \"$DIR/" + mark + "\"; exec sleep 60"));
     EXPECT_TRUE(appears(mark));

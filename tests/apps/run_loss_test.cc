@@ -1,7 +1,7 @@
 // A lost lock ends the work before anybody else can have the lock, whatever
 // happened to the holder.
 
-#include <signal.h>
+#include <csignal>
 
 #include "apps/command.h"
 
@@ -23,7 +23,7 @@ constexpr const char* kCount =
 
 class RunLoss : public CommandTest {
  protected:
-  Process start_stubborn(Words options) {
+  Process start_stubborn(const Words& options) {
     Process process = start(run("x", options, kStubborn));
     EXPECT_TRUE(eventually([&] { return lines("pids").size() == 2; }));
     return process;
@@ -45,8 +45,11 @@ class RunLoss : public CommandTest {
   }
 };
 
+// Waits for more than one ttl.
+class RunLossLongRun : public RunLoss {};
+
 TEST_F(RunLoss, ByForceEndsTheWholeGroupFirst) {
-  Process holder = start_stubborn({"--ttl", "2s"});
+  Process holder = start_stubborn({"--ttl", "3s"});
   Process next = start_next();
   EXPECT_EQ(call({"release", "x", "--force"}).status, 0);
   expect_clean_hand_over(next);
@@ -67,14 +70,14 @@ TEST_F(RunLoss, ByForceLetsAnObedientCommandCleanUpAndFreesTheLockAtOnce) {
 }
 
 TEST_F(RunLoss, ByKillOfTheHolderEndsTheWholeGroupFirst) {
-  Process holder = start_stubborn({"--ttl", "2s"});
+  Process holder = start_stubborn({"--ttl", "3s"});
   Process next = start_next();
   holder.signal(SIGKILL);
   expect_clean_hand_over(next);
 }
 
 TEST_F(RunLoss, ByPauseOfTheHolderEndsTheWholeGroupFirst) {
-  Process holder = start_stubborn({"--ttl", "2s"});
+  Process holder = start_stubborn({"--ttl", "3s"});
   Process next = start_next();
   holder.signal(SIGSTOP);
   expect_clean_hand_over(next);
@@ -82,22 +85,22 @@ TEST_F(RunLoss, ByPauseOfTheHolderEndsTheWholeGroupFirst) {
   EXPECT_EQ(holder.wait(), 76);
 }
 
-TEST_F(RunLoss, AtTheEndOfMaxHoldEndsTheWholeGroupFirst) {
-  Process holder = start_stubborn({"--ttl", "1s", "--max-hold", "500ms"});
+TEST_F(RunLossLongRun, AtTheEndOfMaxHoldEndsTheWholeGroupFirst) {
+  Process holder = start_stubborn({"--ttl", "2s", "--max-hold", "500ms"});
   Process next = start(run("x", {}, kCount));
   expect_clean_hand_over(next);
   EXPECT_EQ(holder.wait(), 76);
 }
 
-TEST_F(RunLoss, WithoutRenewalComesAfterOneTtl) {
-  Process holder = start_stubborn({"--ttl", "500ms", "--no-renew"});
+TEST_F(RunLossLongRun, WithoutRenewalComesAfterOneTtl) {
+  Process holder = start_stubborn({"--ttl", "2s", "--no-renew"});
   Process next = start(run("x", {}, kCount));
   expect_clean_hand_over(next);
   EXPECT_EQ(holder.wait(), 76);
 }
 
-TEST_F(RunLoss, WithRenewalDoesNotComeByItself) {
-  Process holder = start(run("x", {"--ttl", "300ms"}, "touch \"$DIR/in\"; sleep 1.5; exit 7"));
+TEST_F(RunLossLongRun, WithRenewalDoesNotComeByItself) {
+  Process holder = start(run("x", {"--ttl", "2s"}, "touch \"$DIR/in\"; sleep 4; exit 7"));
   ASSERT_TRUE(appears("in"));
   EXPECT_EQ(holder.wait(), 7);
 }
@@ -114,11 +117,14 @@ TEST_F(RunLoss, MayBeIgnored) {
   EXPECT_EQ(holder.wait(), 6);
 }
 
-TEST_F(RunLoss, IsNotForgottenWhenTheCommandEndsWellMeanwhile) {
-  Process holder = start(
-      run("x", {"--ttl", "400ms", "--on-lost", "term"}, "touch \"$DIR/in\"; sleep 0.1; exit 0"));
+TEST_F(RunLossLongRun, IsNotForgottenWhenTheCommandEndsWellMeanwhile) {
+  Process holder = start(run(
+      "x", {"--ttl", "3s"},
+      "touch \"$DIR/in\"; while [ ! -e \"$DIR/go\" ]; do sleep 0.01; done; touch \"$DIR/out\""));
   ASSERT_TRUE(appears("in"));
   holder.signal(SIGSTOP);
+  touch("go");
+  EXPECT_TRUE(appears("out"));
   EXPECT_EQ(call(run("x", {}, "true")).status, 0);
   holder.signal(SIGCONT);
   EXPECT_EQ(holder.wait(), 76);

@@ -1,6 +1,6 @@
 // `run` in front of a person: the command gets the terminal, and gives it back.
 
-#include <signal.h>
+#include <csignal>
 
 #include "apps/command.h"
 

@@ -2,10 +2,10 @@
 
 #include <fcntl.h>
 #include <pty.h>
-#include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <csignal>
 
 #include <array>
 #include <cerrno>
@@ -28,7 +28,7 @@ std::vector<std::string> merged(const Process::Environment& more) {
     }
   }
   for (const auto& [name, value] : more) {
-    entries.push_back(name + "=" + value);
+    entries.push_back(std::string{name}.append("=").append(value));
   }
   return entries;
 }

@@ -58,10 +58,10 @@ enum class Sql : std::uint8_t {
   page_count,
   page_size,
   journal_mode,
-  count_,
+  end_of_list,
 };
 
-inline constexpr std::array<const char*, static_cast<std::size_t>(Sql::count_)> kSqliteSql{
+inline constexpr std::array<const char*, static_cast<std::size_t>(Sql::end_of_list)> kSqliteSql{
     "BEGIN",
     "BEGIN IMMEDIATE",
     "COMMIT",

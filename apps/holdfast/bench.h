@@ -1,0 +1,61 @@
+#pragma once
+
+#include <holdfast/client.h>
+#include <holdfast/error.h>
+#include <holdfast/options.h>
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+// `holdfast bench`: the scenarios of docs/benchmarks.md on the user's own
+// store, through the public API only.
+namespace holdfast::command::bench {
+
+using Clock = std::chrono::steady_clock;  // one clock for all processes of a machine
+
+struct Plan {
+  std::string url;
+  std::string prefix;  // of every name used: random, so that nobody else's locks are touched
+  Duration duration{};
+};
+
+struct Figure {
+  std::string key;    // in --json
+  std::string label;  // for people
+  double value = 0;
+};
+using Figures = std::vector<Figure>;
+
+// Lock and unlock, each thread on names of its own: U1, U32.
+Result<Figures> measure_cycles(const Plan& plan, std::uint32_t threads);
+// All threads want one name: C16.
+Result<Figures> measure_contention(const Plan& plan, std::uint32_t threads);
+// Processes that want one name, a millisecond of work, and again: H4.
+Result<Figures> measure_rotation(const Plan& plan, std::uint32_t processes);
+// A hand-over to a sleeping process every 700 ms: P2.
+Result<Figures> measure_wake_up(const Plan& plan);
+
+// What it costs to wait for held locks.
+struct Waiting {
+  enum class Names : std::uint8_t { one, many };
+  enum class By : std::uint8_t { threads, callbacks };
+  std::uint32_t processes = 1;
+  std::uint32_t each = 1;  // waits of one process
+  Names names = Names::one;
+  By by = By::callbacks;
+};
+Result<Figures> measure_waiting(const Plan& plan, const Waiting& waiting);
+
+// Many locks held at once by one process: L100k.
+Result<Figures> measure_leases(const Plan& plan, std::uint32_t leases);
+
+// What the processes of a scenario do; see bench_workers.h. False: it failed,
+// and the board says why.
+Result<bool> work();
+
+// Of sorted values: the nearest rank.
+double percentile(const std::vector<double>& sorted, double share);
+double seconds(Clock::duration duration);
+
+}  // namespace holdfast::command::bench

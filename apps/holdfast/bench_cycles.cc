@@ -1,0 +1,120 @@
+// U1, U32, C16: threads of one process.
+
+#include <algorithm>
+#include <atomic>
+#include <barrier>
+#include <functional>
+#include <mutex>
+#include <numeric>
+#include <optional>
+#include <thread>
+
+#include "bench.h"
+
+namespace holdfast::command::bench {
+namespace {
+
+constexpr std::size_t kNamesOfAThread = 100;
+
+struct Tally {
+  double elapsed = 0;          // seconds
+  std::vector<double> counts;  // one a thread
+
+  double sum() const { return std::accumulate(counts.begin(), counts.end(), 0.0); }
+};
+
+// Repeats `once(thread, i)` in every thread until the time is over.
+Result<Tally> repeat(Duration duration, std::uint32_t threads,
+                     const std::function<Result<void>(std::uint32_t, std::uint64_t)>& once) {
+  std::atomic<bool> over = false;
+  std::barrier start{static_cast<std::ptrdiff_t>(threads) + 1};
+  std::mutex mutex;
+  std::optional<Error> trouble;
+  Tally tally;
+  tally.counts.resize(threads);
+  std::vector<std::jthread> team;
+  for (std::uint32_t thread = 0; thread < threads; ++thread) {
+    team.emplace_back([&, thread] {
+      start.arrive_and_wait();
+      std::uint64_t count = 0;
+      do {
+        if (auto done = once(thread, count); !done) {
+          const std::lock_guard lock{mutex};
+          trouble = std::move(done.error());
+          break;
+        }
+        ++count;
+      } while (!over.load(std::memory_order_relaxed));
+      tally.counts[thread] = static_cast<double>(count);
+    });
+  }
+  start.arrive_and_wait();
+  const Clock::time_point began = Clock::now();
+  std::this_thread::sleep_for(duration);
+  over = true;
+  tally.elapsed = seconds(Clock::now() - began);
+  team.clear();
+  if (trouble) {
+    return tl::unexpected{std::move(*trouble)};
+  }
+  return tally;
+}
+
+// ~Lease unlocks.
+Result<void> cycle(Client& client, const std::string& name) {
+  return client.acquire(name).map([](const Lease&) {});
+}
+
+}  // namespace
+
+Result<Figures> measure_cycles(const Plan& plan, std::uint32_t threads) {
+  auto client = Client::open(plan.url);
+  if (!client) {
+    return tl::unexpected{std::move(client.error())};
+  }
+  std::vector<std::vector<std::string>> names(threads);
+  for (std::uint32_t thread = 0; thread < threads; ++thread) {
+    for (std::size_t i = 0; i < kNamesOfAThread; ++i) {
+      names[thread].push_back(plan.prefix + std::to_string(thread) + ":" + std::to_string(i));
+    }
+  }
+  const auto tally = repeat(plan.duration, threads, [&](std::uint32_t thread, std::uint64_t count) {
+    return cycle(*client, names[thread][count % kNamesOfAThread]);
+  });
+  if (!tally) {
+    return tl::unexpected{tally.error()};
+  }
+  if (auto flushed = client->flush(); !flushed) {
+    return tl::unexpected{std::move(flushed.error())};
+  }
+  return Figures{{"cycles_per_s", "lock+unlock cycles/s", tally->sum() / tally->elapsed}};
+}
+
+Result<Figures> measure_contention(const Plan& plan, std::uint32_t threads) {
+  auto client = Client::open(plan.url);
+  if (!client) {
+    return tl::unexpected{std::move(client.error())};
+  }
+  const std::string name = plan.prefix + "contended";
+  std::uint32_t holder = threads;  // guarded, like what follows, by the lock itself
+  std::uint64_t hand_overs = 0;
+  const auto tally = repeat(plan.duration, threads, [&](std::uint32_t thread, std::uint64_t) {
+    return client->acquire(name).map([&](const Lease&) {
+      hand_overs += holder == thread ? 0 : 1;
+      holder = thread;
+    });
+  });
+  if (!tally) {
+    return tl::unexpected{tally.error()};
+  }
+  if (auto flushed = client->flush(); !flushed) {
+    return tl::unexpected{std::move(flushed.error())};
+  }
+  const double mean = tally->sum() / threads;
+  const double largest = *std::max_element(tally->counts.begin(), tally->counts.end());
+  return Figures{
+      {"hand_overs_per_s", "hand-overs/s", static_cast<double>(hand_overs) / tally->elapsed},
+      {"largest_share", "largest share over mean", mean > 0 ? largest / mean : 0}};
+}
+
+}  // namespace holdfast::command::bench

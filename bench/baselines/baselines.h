@@ -1,0 +1,34 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <vector>
+
+// What holdfast is measured against: the same scenarios with the bare means
+// that it is made of. Each returns the figure that `holdfast bench` calls by
+// the same name.
+namespace baselines {
+
+using Clock = std::chrono::steady_clock;
+
+// The two write transactions of a cycle, as the sqlite engine makes them, with
+// its schema, its statements and its pragmas: cycles/s.
+double sqlite_cycles(const std::string& directory, double seconds);
+
+// 16 threads and a first-in-first-out queue of condition variables: hand-overs/s.
+double fifo_hand_overs(double seconds);
+
+// flock(2): no lease, no queue, no token.
+double flock_cycles(const std::string& directory, double seconds);
+double flock_hand_overs(const std::string& directory, double seconds);
+// Release to entry in a process that sleeps: the median in µs.
+double flock_wake_up(const std::string& directory, double seconds);
+
+// Calls `once(thread, i)` in every thread until the time is over: calls/s.
+double repeat(double seconds, unsigned threads,
+              const std::function<void(unsigned thread, std::size_t i)>& once);
+
+[[noreturn]] void give_up(const std::string& what);
+
+}  // namespace baselines

@@ -1,0 +1,82 @@
+// bench_baselines NAME SECONDS DIRECTORY: prints one figure.
+
+#include "baselines.h"
+
+#include <algorithm>
+#include <atomic>
+#include <barrier>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <numeric>
+#include <string_view>
+#include <thread>
+
+namespace baselines {
+
+double repeat(double seconds, unsigned threads,
+              const std::function<void(unsigned thread, std::size_t i)>& once) {
+  std::atomic<bool> over = false;
+  std::barrier start{static_cast<std::ptrdiff_t>(threads) + 1};
+  std::vector<std::size_t> counts(threads);
+  std::vector<std::jthread> team;
+  for (unsigned thread = 0; thread < threads; ++thread) {
+    team.emplace_back([&, thread] {
+      start.arrive_and_wait();
+      std::size_t count = 0;
+      for (; !over.load(std::memory_order_relaxed); ++count) {
+        once(thread, count);
+      }
+      counts[thread] = count;
+    });
+  }
+  start.arrive_and_wait();
+  const Clock::time_point began = Clock::now();
+  std::this_thread::sleep_for(std::chrono::duration<double>{seconds});
+  over = true;
+  const std::chrono::duration<double> elapsed = Clock::now() - began;
+  team.clear();
+  return static_cast<double>(std::accumulate(counts.begin(), counts.end(), std::size_t{0})) /
+         elapsed.count();
+}
+
+void give_up(const std::string& what) {
+  std::fprintf(stderr, "bench_baselines: %s: %s\n", what.c_str(), std::strerror(errno));
+  std::exit(1);
+}
+
+namespace {
+
+double measure(std::string_view name, double seconds, const std::string& directory) {
+  if (name == "sqlite-U1") {
+    return sqlite_cycles(directory, seconds);
+  }
+  if (name == "fifo-C16") {
+    return fifo_hand_overs(seconds);
+  }
+  if (name == "flock-U1") {
+    return flock_cycles(directory, seconds);
+  }
+  if (name == "flock-C16") {
+    return flock_hand_overs(directory, seconds);
+  }
+  if (name == "flock-P2") {
+    return flock_wake_up(directory, seconds);
+  }
+  errno = EINVAL;
+  give_up(std::string{name});
+}
+
+}  // namespace
+}  // namespace baselines
+
+int main(int argc, char** argv) {
+  if (argc != 4) {
+    std::fprintf(stderr,
+                 "usage: bench_baselines sqlite-U1|fifo-C16|flock-U1|flock-C16|flock-P2 "
+                 "SECONDS DIRECTORY\n");
+    return 64;
+  }
+  std::printf("%.3f\n", baselines::measure(argv[1], std::atof(argv[2]), argv[3]));
+}

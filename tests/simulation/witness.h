@@ -1,0 +1,116 @@
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "client/coordinator.h"
+#include "simulation/ledger.h"
+#include "simulation/stage.h"
+
+namespace holdfast::sim {
+
+// One life of a process: from its start to its crash.
+struct Life {
+  int process = 0;
+  int incarnation = 0;
+  core::SessionId session;
+  LocalClock clock;
+  bool alive = true;
+  bool paused = false;
+  Time died = base::kNever;
+  // Until here its messages, its doorbell polls or its time-keeping may have
+  // been hit by a fault.
+  Time disturbed_until = kStart;
+
+  void disturb(Time until) { disturbed_until = std::max(disturbed_until, until); }
+  std::string name() const {
+    return "p" + std::to_string(process) + "." + std::to_string(incarnation);
+  }
+};
+
+// One call of acquire.
+struct Call {
+  std::shared_ptr<Life> life;
+  std::uint64_t number = 0;
+  client::Wish wish;
+  Time begun{};
+  bool finished = false;
+  bool may_be_refused = false;
+  bool sick = false;  // its health check said no
+  std::optional<ErrorCode> cancelled;
+
+  bool in_line() const noexcept { return wish.terms.hand_over > 0; }
+};
+
+// One lease in a user's hands; nested acquires share it.
+struct Hold {
+  std::shared_ptr<client::LeaseState> state;
+  std::shared_ptr<Call> call;
+  Time delivered{};
+  Time alive_until{};  // in true time, when its own process stops believing in it
+  Time ended = base::kNever;
+  int depth = 1;
+  bool lost = false;
+  const std::string& name() const noexcept { return state->name; }
+  const core::Shape& shape() const noexcept { return call->wish.terms.shape; }
+};
+
+// Sees what the users of all processes see, and compares it with the ledger.
+// FAULTS of the client show here; README.md lists the properties.
+class Witness {
+ public:
+  Witness(Stage& stage, Ledger& ledger) : stage_{stage}, ledger_{ledger} {}
+
+  // --- what users and processes report
+  std::shared_ptr<Call> calls(const std::shared_ptr<Life>& life, const client::Wish& wish);
+  void delivered(Call& call, const Result<std::shared_ptr<client::LeaseState>>& result);
+  void releases(const client::LeaseState& state);
+  void lost(const client::LeaseState& state);
+  void answered(const Hold& hold, const Result<std::uint32_t>& result);
+  void crashed(const Life& life);
+  // After each event of a process. `ticked`: time was looked after just now.
+  void observe(const Life& life, Time next_due, bool ticked);
+  // A write to the resource that the lock protects.
+  void write(const Hold& hold);
+
+  std::shared_ptr<Hold> find(const client::LeaseState& state);
+
+  // --- what is checked now and then, and at the end
+  void watch_liveness();
+  void finish();
+
+ private:
+  struct Resource {
+    std::uint64_t highest = 0;
+    std::uint64_t order = 0;  // of the grant that wrote last
+    std::map<std::uint64_t, const client::LeaseState*> writers;
+  };
+
+  void granted(Call& call, const std::shared_ptr<client::LeaseState>& state);
+  void refused(const Call& call, const Error& error);
+  void check_tenancy(const Hold& hold, Grant& grant);
+  void check_local_order(const Call& call);
+  void check_belief(Hold& hold, Time now);
+  void check_warning(const Hold& hold, Time next_due, bool ticked);
+  void check_needless_loss(const Hold& hold);
+  void check_unused_grants(const std::string& name, Duration bound);
+  void sweep(const std::string& name);
+  Duration patience_for_free_lock() const;
+
+  Stage& stage_;
+  Ledger& ledger_;
+  std::uint64_t next_call_ = 0;
+  std::vector<std::shared_ptr<Call>> waiting_;
+  std::vector<std::shared_ptr<Hold>> open_;
+  std::vector<std::shared_ptr<Hold>> all_;
+  std::map<std::string, Resource> resources_;
+  std::map<core::SessionId, std::shared_ptr<Life>> lives_;
+  std::map<std::pair<core::SessionId, std::string>, Time> last_use_;
+};
+
+}  // namespace holdfast::sim
