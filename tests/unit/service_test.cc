@@ -110,7 +110,7 @@ class Chain {
  public:
   Chain(Service& service, std::size_t links) : service_{service}, left_{links} { next(); }
   ~Chain() {
-    left_ = 0;
+    enough_ = true;
     EXPECT_TRUE(ended());
   }
   Chain(const Chain&) = delete;
@@ -121,7 +121,7 @@ class Chain {
 
  private:
   void next() {
-    if (left_ == 0) {
+    if (enough_ || left_ == 0) {
       ended_ = true;
       return;
     }
@@ -135,6 +135,7 @@ class Chain {
 
   Service& service_;
   std::atomic<std::size_t> left_;
+  std::atomic<bool> enough_ = false;
   std::atomic<bool> ended_ = false;
 };
 
