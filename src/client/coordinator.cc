@@ -132,7 +132,7 @@ void Coordinator::healthy(ClaimId id, bool well, Time now) {
 // --- time
 
 Time Coordinator::next_due() const noexcept {
-  const Time hope = hopes_.empty() ? base::kNever : hopes_.begin()->first;
+  const Time hope = hopes_.empty() ? base::kNever : hopes_.begin()->first.first;
   return std::min({keeper_.next(), outbox_.next_retry(), next_look_, hope});
 }
 
@@ -145,7 +145,7 @@ void Coordinator::tick(Time now) {
   for (const TenancyId tenancy : duties.refresh) {
     refresh(tenancy, now);
   }
-  while (!hopes_.empty() && hopes_.begin()->first <= now) {
+  while (!hopes_.empty() && hopes_.begin()->first.first <= now) {
     Line& line = *hopes_.begin()->second;
     LocalQueue::Steps steps;
     line.queue.stop_hoping(now, steps);
@@ -228,6 +228,7 @@ Coordinator::Line& Coordinator::line_for(const std::string& name) {
       lines_.try_emplace(name, Line{nullptr, core::LocalQueue{&next_tenancy_}});
   if (added) {
     it->second.name = &it->first;
+    it->second.number = next_line_++;
   }
   return it->second;
 }
@@ -237,10 +238,10 @@ void Coordinator::set_hope(Line& line, Time until) {
     return;
   }
   if (line.hope != base::kNever) {
-    hopes_.erase({line.hope, &line});
+    hopes_.erase({line.hope, line.number});
   }
   if (until != base::kNever) {
-    hopes_.emplace(until, &line);
+    hopes_.emplace(std::pair{until, line.number}, &line);
   }
   line.hope = until;
 }
@@ -268,13 +269,19 @@ void Coordinator::carry_out(Line& line, const LocalQueue::Steps& steps, Time now
             admit(line, what, now);
           } else {
             turn_away(what.claim,
-                      {ErrorCode::busy, "another thread of this process holds the lock", {}});
+                      {ErrorCode::busy, "another thread of this process holds or awaits it", {}});
           }
         },
         step);
   }
   // Passed on inside the process: nothing to wait for.
   answer(receiver, 0);
+  for (const LocalQueue::Step& step : steps) {
+    const auto* admitted = std::get_if<LocalQueue::Admit>(&step);
+    if (admitted != nullptr && claims_.at(admitted->claim).owner) {
+      nest_those_in_line(admitted->claim, now);
+    }
+  }
   set_hope(line, line.queue.hopes_until());
   forget_line_if_idle(line);
 }
@@ -352,6 +359,28 @@ void Coordinator::admit(Line& line, const LocalQueue::Admit& step, Time now) {
   claim.receiver = nullptr;
 }
 
+void Coordinator::nest_those_in_line(ClaimId outer, Time now) {
+  Claim& held = claims_.at(outer);
+  Line& line = *held.line;
+  const auto nests = [&](ClaimId id) {
+    const Claim& claim = claims_.at(id);
+    return claim.owner == held.owner && claim.terms.shape == held.terms.shape;
+  };
+  // One at a time: whoever leaves may let others in.
+  for (auto in_line = line.queue.in_line();; in_line = line.queue.in_line()) {
+    const auto next = std::ranges::find_if(in_line, nests);
+    if (next == in_line.end()) {
+      return;
+    }
+    ++held.depth;
+    effects_.grants.emplace_back(std::move(claims_.at(*next).receiver), held.lease);
+    claims_.erase(*next);
+    LocalQueue::Steps steps;
+    line.queue.leave(*next, now, steps);
+    carry_out(line, steps, now);
+  }
+}
+
 void Coordinator::turn_away(ClaimId id, Error why) {
   const auto it = claims_.find(id);
   if (it == claims_.end() || it->second.receiver == nullptr) {
@@ -397,7 +426,7 @@ core::Acquire Coordinator::acquire_command(const Tenancy& tenancy) const {
           .session = config_.session,
           .shape = terms.shape,
           .ttl = terms.ttl,
-          .window = terms.ttl * 2 / 3,  // two heartbeats
+          .window = terms.window(),
           .queue = terms.queue,
           .barge = terms.barge};
 }

@@ -74,10 +74,10 @@ class Coordinator {
     core::SessionId session;
     std::size_t lanes = 1;
     bool tokens = true;  // the engine hands out fencing tokens
-    Duration backstop_poll = std::chrono::seconds{1};
+    Duration backstop_poll = kBackstopPoll;
     // How long an unanswered acquire or release is retried before the caller
     // learns that its outcome is unknown.
-    Duration patience = std::chrono::seconds{5};
+    Duration patience = kPatience;
     std::function<core::RequestId()> new_id = &core::RequestId::random;
   };
 
@@ -102,6 +102,8 @@ class Coordinator {
   }
   void finish_batch(std::size_t lane, const engine::Outcomes& outcomes, core::Time now);
   void rang(std::span<const engine::Ring> rings, core::Time now);
+  // The claim's own request is in the store's queue: a ring may be for it.
+  bool stands_in_queue(core::ClaimId claim) const;
 
   // --- time
   core::Time next_due() const noexcept;
@@ -125,6 +127,7 @@ class Coordinator {
     const std::string* name = nullptr;
     core::LocalQueue queue;
     core::Time hope = base::kNever;  // its place in hopes_
+    std::uint64_t number = 0;        // orders lines, the same in every run
   };
   struct Claim {
     Line* line = nullptr;
@@ -172,6 +175,8 @@ class Coordinator {
   void give_back(Line& line, core::TenancyId id, core::Time now,
                  std::shared_ptr<AnswerReceiver> receiver);
   void admit(Line& line, const core::LocalQueue::Admit& step, core::Time now);
+  // Others in line that asked as the same owner: they need not wait for it.
+  void nest_those_in_line(core::ClaimId outer, core::Time now);
   void turn_away(core::ClaimId id, Error why);
   void lose_if_stale(core::ClaimId id, core::Time now);
   void lose(core::ClaimId id, LossReason reason, core::Time now);
@@ -220,7 +225,9 @@ class Coordinator {
   std::unordered_map<core::RequestId, core::TenancyId> requests_;
   std::unordered_set<core::TenancyId> queued_;
   std::map<std::pair<std::uint64_t, std::string>, core::ClaimId> owners_;
-  std::set<std::pair<core::Time, Line*>> hopes_;  // when a line's hope for a hand-over ends
+  // When a line's hope for a hand-over ends.
+  std::map<std::pair<core::Time, std::uint64_t>, Line*> hopes_;
+  std::uint64_t next_line_ = 1;
   core::LeaseKeeper keeper_;
   Outbox outbox_;
   Effects effects_;

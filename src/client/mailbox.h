@@ -47,6 +47,12 @@ class Mailbox {
     return std::exchange(value_, std::nullopt);
   }
 
+  // take_until() would not wait.
+  bool settled() const {
+    const std::lock_guard lock{mutex_};
+    return value_ || interrupted_;
+  }
+
   // Waits for the value alone.
   T take() {
     std::unique_lock lock{mutex_};

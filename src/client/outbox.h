@@ -70,6 +70,7 @@ class Outbox {
   };
 
   Lane& lane_of(const Errand& errand);
+  void hurry_releases(const Errand& errand);
   static void send(Lane& lane, std::deque<Errand>& from, std::size_t up_to, core::Time now);
 
   std::vector<Lane> lanes_;

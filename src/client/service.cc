@@ -12,7 +12,7 @@
 
 #include "base/fork.h"
 #include "base/host.h"
-#include "client/mailbox.h"
+#include "client/blocked_callers.h"
 #include "client/wish.h"
 #include "engine/registry.h"
 
@@ -23,8 +23,7 @@ namespace {
 // keeper takes over.
 constexpr int kMaxLeads = 4;
 
-// A caller that can be cancelled lends its thread to a slow store only so long.
-constexpr Duration kStoppablePatience = std::chrono::milliseconds{5};
+constexpr Duration kBreath = std::chrono::microseconds{200};
 
 // The service that this thread, one of its engine's, has brought outcomes to.
 thread_local const Service* on_engines_thread = nullptr;
@@ -46,18 +45,6 @@ Error forked() {
 }  // namespace
 
 // --- those who wait
-
-class Service::BlockedCaller : public GrantReceiver {
- public:
-  void deliver(Result<std::shared_ptr<LeaseState>> result) override { box.put(std::move(result)); }
-  Mailbox<Result<std::shared_ptr<LeaseState>>> box;
-};
-
-class Service::BlockedAnswer : public AnswerReceiver {
- public:
-  void answer(Result<std::uint32_t> result) override { box.put(std::move(result)); }
-  Mailbox<Result<std::uint32_t>> box;
-};
 
 class Service::AsyncCaller : public GrantReceiver {
  public:
@@ -144,6 +131,7 @@ Result<std::shared_ptr<Service>> Service::open(std::string_view url, const Clien
 Service::Service(std::unique_ptr<engine::Engine> engine, Coordinator::Config config)
     : generation_{base::fork_generation()},
       engine_{std::move(engine)},
+      door_{engine_->doorbell_fd()},
       coordinator_{std::move(config)},
       lanes_(engine_->lanes()),
       nudge_{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)},
@@ -226,12 +214,16 @@ Result<Lease> Service::acquire(std::string_view name, const AcquireOptions& opti
   std::unique_lock lock{mutex_};
   active_ = true;
   const core::ClaimId claim = coordinator_.acquire(*wish, caller, base::BootClock::now());
-  pump(lock, {options.stop.stop_possible()
-                  ? std::min(deadline, base::BootClock::now() + kStoppablePatience)
-                  : deadline});
+  const bool asked_itself =
+      pump(lock, {options.stop.stop_possible()
+                      ? std::min(deadline, base::BootClock::now() + kStoppablePatience)
+                      : deadline});
   std::optional<std::stop_callback<std::function<void()>>> watch;
   if (options.stop.stop_possible()) {
-    watch.emplace(options.stop, [caller] { caller->box.interrupt(); });
+    watch.emplace(options.stop, [caller] { caller->interrupt(); });
+  }
+  if (asked_itself && !caller->box.settled()) {
+    wait_at_door(*caller, claim, deadline);
   }
   auto result = caller->box.take_until(deadline);
   if (!result) {
@@ -326,7 +318,8 @@ Result<std::uint32_t> Service::ask(std::string_view name, core::Operation operat
 
 // --- the pump
 
-void Service::pump(std::unique_lock<std::mutex>& lock, engine::Patience patience, Lead lead) {
+bool Service::pump(std::unique_lock<std::mutex>& lock, engine::Patience patience, Lead lead) {
+  bool sent = false;
   for (int turn = 0;; ++turn) {
     Effects effects = coordinator_.take_effects();
     if (coordinator_.drained()) {
@@ -344,20 +337,22 @@ void Service::pump(std::unique_lock<std::mutex>& lock, engine::Patience patience
       --lane;  // the loop has stepped past it
       lanes_[lane].submitting = std::this_thread::get_id();
     }
-    const bool earlier = coordinator_.next_due() < wakes_at_;
-    if (earlier) {
-      wakes_at_ = coordinator_.next_due();
+    if (coordinator_.next_due() < wakes_at_) {
+      // Not at once: a caller that is just let in would share its processor
+      // with the keeper, which has plenty of time to renew the grant.
+      set_alarm(std::max(coordinator_.next_due(), base::BootClock::now() + kBreath));
     }
     lock.unlock();
-    if (earlier || !may_lead) {
+    if (!may_lead) {
       nudge();
     }
     if (!effects.empty()) {
       perform(std::move(effects));
     }
     if (batch.empty()) {
-      return;
+      return sent;
     }
+    sent = true;
     submit(lane, batch, patience);
     lock.lock();
     if (lanes_[lane].submitting == std::this_thread::get_id()) {

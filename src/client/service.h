@@ -15,11 +15,13 @@
 #include "base/file_descriptor.h"
 #include "client/callback_thread.h"
 #include "client/coordinator.h"
+#include "client/door.h"
 #include "client/health_runner.h"
 #include "engine/engine.h"
 
 namespace holdfast::client {
 
+class BlockedCaller;
 class LeaseHandle;
 
 // The threads around a Coordinator and its engine. A caller that finds a lane
@@ -51,6 +53,9 @@ class Service : public std::enable_shared_from_this<Service> {
 
  private:
   enum class Lead : std::uint8_t { here, keeper };
+  // A caller that can be cancelled, or leads for others, lends its thread to a
+  // slow store only so long.
+  static constexpr Duration kStoppablePatience = std::chrono::milliseconds{5};
   struct Lane {
     std::thread::id submitting;  // who is inside engine_->submit()
   };
@@ -66,24 +71,28 @@ class Service : public std::enable_shared_from_this<Service> {
   bool on_keeper() const noexcept { return keeper_id_.load() == std::this_thread::get_id(); }
 
   // Carries out the effects and sends what there is to send, as long as this
-  // thread finds lanes idle. Takes the lock locked, leaves it unlocked.
-  void pump(std::unique_lock<std::mutex>& lock, engine::Patience patience, Lead lead = Lead::here);
+  // thread finds lanes idle. Takes the lock locked, leaves it unlocked. True if
+  // this thread sent something.
+  bool pump(std::unique_lock<std::mutex>& lock, engine::Patience patience, Lead lead = Lead::here);
   void submit(std::size_t lane, std::span<const core::Command> batch, engine::Patience patience);
   void perform(Effects effects);
 
   void keep();  // the keeper thread
   bool look_after_time();
-  void answer_doorbell();
+  void answer_doorbell(engine::Patience patience);
+  // A caller that stands in the store's queue answers the bell itself until its
+  // wait is over; without effect if it need not, or somebody else does.
+  void wait_at_door(BlockedCaller& caller, core::ClaimId claim, base::Time deadline);
   void tidy_if_due(base::Time now);
-  void set_alarm();
+  void set_alarms();
+  void set_alarm(base::Time due);
   void nudge() noexcept;
 
-  class BlockedCaller;
   class AsyncCaller;
-  class BlockedAnswer;
 
   const std::uint64_t generation_;
   std::unique_ptr<engine::Engine> engine_;
+  Door door_;
 
   std::mutex mutex_;  // guards down to the blank line
   Coordinator coordinator_;

@@ -97,7 +97,7 @@ Result<Wish> make_wish(std::string_view name, const AcquireOptions& options,
                 .queue = options.wait != Duration::zero(),
                 .barge = !options.fair,
                 .hand_over = options.hand_over,
-                .grace = options.grace.value_or(options.ttl / 5)};
+                .grace = options.grace.value_or(options.ttl / kGracesPerTtl)};
   wish.max_hold = options.max_hold;
   if (options.health_check) {
     wish.health =

@@ -7,8 +7,6 @@
 namespace holdfast::core {
 namespace {
 
-constexpr Duration kFixedDrift = std::chrono::milliseconds{2};
-constexpr int kDriftDivisor = 100;
 // The grid is about this fraction of the interval: early enough to batch,
 // seldom enough to cost nothing.
 constexpr int kGridDivisor = 6;

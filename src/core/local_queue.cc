@@ -263,6 +263,19 @@ std::optional<ClaimId> LocalQueue::stands_for(TenancyId id) const {
   return tenancy == nullptr || tenancy->held ? std::nullopt : std::optional{tenancy->stands_for};
 }
 
+std::vector<ClaimId> LocalQueue::in_line() const {
+  std::vector<ClaimId> claims;
+  for (const Claim& claim : line_) {
+    claims.push_back(claim.id);
+  }
+  for (const Tenancy& tenancy : tenancies_) {
+    if (tenancy.strict && !tenancy.held) {
+      claims.push_back(tenancy.stands_for);
+    }
+  }
+  return claims;
+}
+
 std::optional<TenancyId> LocalQueue::first_waiting() const {
   const auto it = std::ranges::find(tenancies_, false, &Tenancy::held);
   return it == tenancies_.end() ? std::nullopt : std::optional{it->id};

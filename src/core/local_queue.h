@@ -22,6 +22,12 @@ struct Terms {
   std::uint32_t hand_over = 0;  // 0: stands in the store's queue by itself
   Duration grace{};             // no entry with less than this left to trust
 
+  // How often a lease is renewed, and a waiter says that it lives.
+  Duration refresh_interval() const noexcept { return ttl / kRefreshesPerTtl; }
+  // How long the store waits for the next heartbeat, and how long a pushed
+  // grant lasts before its first renewal.
+  Duration window() const noexcept { return refresh_interval() * 2; }
+
   // May the lock pass from one to the other without the store?
   bool passes_to(const Terms& next) const noexcept {
     return shape == next.shape && ttl == next.ttl && renew == next.renew;
@@ -94,6 +100,8 @@ class LocalQueue {
   // The claim a tenancy that is not granted yet stands for.
   std::optional<ClaimId> stands_for(TenancyId tenancy) const;
 
+  // Those who were not admitted yet.
+  std::vector<ClaimId> in_line() const;
   // The tenancy that has been waiting longest for the store's grant.
   std::optional<TenancyId> first_waiting() const;
 

@@ -21,6 +21,7 @@ struct Claims {
   bool shared = true;     // readers and writers
   bool permits = true;    // semaphores
   bool lease = true;      // a ttl of the caller's choice
+  bool event = true;      // waiters are told; they need not ask
   bool processes = true;  // reachable from other processes, by url()
   bool outage = true;     // begin_outage() works
 };

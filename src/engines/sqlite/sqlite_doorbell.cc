@@ -164,7 +164,6 @@ bool SqliteDoorbell::ring(const core::SessionId& session, std::span<const engine
   if (!socket_) {
     return false;
   }
-  const Address address = address_in(directory_fd_.get(), session.hex());
   while (!rings.empty()) {
     const auto some = rings.first(std::min(rings.size(), kMaxRings));
     Datagram datagram;
@@ -175,11 +174,33 @@ bool SqliteDoorbell::ring(const core::SessionId& session, std::span<const engine
       at += kRingBytes;
     }
     const auto size = static_cast<std::size_t>(at - datagram.data());
-    if (sendto(socket_.get(), datagram.data(), size, MSG_DONTWAIT | MSG_NOSIGNAL, address.get(),
-               address.size) < 0) {
+    if (!send_to(session, {datagram.data(), size})) {
       return false;  // gone, or so many unread rings that it is awake anyway
     }
     rings = rings.subspan(some.size());
+  }
+  return true;
+}
+
+bool SqliteDoorbell::send_to(const core::SessionId& session, std::span<const char> datagram) {
+  constexpr int kFlags = MSG_DONTWAIT | MSG_NOSIGNAL;
+  const std::lock_guard lock{mutex_};
+  const bool again = session == neighbour_;
+  if (again && line_ && send(line_.get(), datagram.data(), datagram.size(), kFlags) >= 0) {
+    return true;
+  }
+  neighbour_ = session;
+  line_ = {};
+  const Address address = address_in(directory_fd_.get(), session.hex());
+  if (sendto(socket_.get(), datagram.data(), datagram.size(), kFlags, address.get(), address.size) <
+      0) {
+    return false;
+  }
+  if (again) {
+    base::FileDescriptor line{new_socket()};
+    if (line && connect(line.get(), address.get(), address.size) == 0) {
+      line_ = std::move(line);
+    }
   }
   return true;
 }
