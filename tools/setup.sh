@@ -37,6 +37,6 @@ if [[ $EUID -ne 0 ]]; then
 fi
 
 say "installing ${missing[*]}"
-apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq)
+apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=120)
 "${apt[@]}" update >&2
 "${apt[@]}" install -y --no-install-recommends "${missing[@]}" >&2
