@@ -5,10 +5,11 @@ set(tools ${PROJECT_SOURCE_DIR}/tools)
 file(GLOB_RECURSE pages CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/docs/*.md)
 foreach(page IN ITEMS README.md ARCHITECTURE.md LISTS pages)
   if(EXISTS ${PROJECT_SOURCE_DIR}/${page})
-    add_test(NAME docs/${page} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
+    string(REPLACE "docs/docs/" "docs/" name docs/${page})
+    add_test(NAME ${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
       COMMAND Python3::Interpreter ${tools}/check_snippets.py --library $<TARGET_FILE:holdfast>
         --command $<TARGET_FILE:holdfast_command> ${page})
-    set_tests_properties(docs/${page} PROPERTIES LABELS docs TIMEOUT 300)
+    set_tests_properties(${name} PROPERTIES LABELS docs TIMEOUT 300)
   endif()
 endforeach()
 

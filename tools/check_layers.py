@@ -5,7 +5,8 @@
 
 Each folder may include what its line in LAYERS names, and itself. Engines do not know each other,
 except redlock, which is made of redis; src/engines/all.cc alone names them all. An engine's vendor
-header appears in <x>_session only. Clocks are read and threads sleep in base and client only.
+header appears in <x>_session only. Clocks are read and threads sleep by means of base; in core not
+at all.
 
 usage: check_layers.py [ROOT]     (the tree to check; default: the one this file is in)
 """
@@ -51,7 +52,7 @@ SESSION_VENDORS = {
 # Std headers have no dot; of the rest these belong to the system.
 SYSTEM_FOLDERS = ("sys/", "linux/", "netinet/", "arpa/")
 SYSTEM_HEADERS = {
-    "dirent.h", "errno.h", "fcntl.h", "grp.h", "netdb.h", "poll.h", "pthread.h", "pwd.h",
+    "dirent.h", "errno.h", "fcntl.h", "grp.h", "malloc.h", "netdb.h", "poll.h", "pthread.h", "pwd.h",
     "sched.h", "signal.h", "spawn.h", "stdlib.h", "string.h", "termios.h", "time.h", "unistd.h",
 }
 # core is pure: no threads, no files, nothing of the system.
@@ -61,8 +62,10 @@ IMPURE = {
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
-CLOCK = re.compile(r"\b(\w+_clock::now|clock_gettime|gettimeofday|sleep_for|sleep_until|"
+CLOCK = re.compile(r"(?<!base::)\b(\w+_clock::now|clock_gettime|gettimeofday|sleep_for|sleep_until|"
                    r"usleep|nanosleep|clock_nanosleep)\s*\(")
+# base's own clock and sleep, which engines may use and the pure machines may not.
+BASE_CLOCK = re.compile(r"\b(BootClock::now|base::sleep_for|wall_microseconds)\s*\(")
 
 
 def layer_of(path):
@@ -141,6 +144,12 @@ def include_problem(root, path, layer, engine, quote, header):
     return vendor_problem(path, layer, engine, header)
 
 
+def reads_clock(layer, code):
+    if layer not in ("core", "engine", "engines"):
+        return False
+    return bool(CLOCK.search(code) or (layer == "core" and BASE_CLOCK.search(code)))
+
+
 def check_file(root, path):
     layer, engine = layer_of(path)
     if layer is None:
@@ -148,7 +157,6 @@ def check_file(root, path):
     if layer not in LAYERS:
         yield f"{path}: this folder belongs to no layer; see tools/check_layers.py"
         return
-    may_read_clocks = layer not in ("core", "engine", "engines")
     for number, line in enumerate((root / path).read_text().splitlines(), 1):
         found = INCLUDE.match(line)
         if found:
@@ -156,7 +164,7 @@ def check_file(root, path):
             problem = include_problem(root, path, layer, engine, quote, header)
             if problem:
                 yield f"{path}:{number}: <{header}>: {problem}"
-        elif not may_read_clocks and CLOCK.search(line.split("//")[0]):
+        elif reads_clock(layer, line.split("//")[0]):
             yield f"{path}:{number}: time is passed in; clocks and sleeps belong to base"
 
 

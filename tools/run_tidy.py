@@ -15,6 +15,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -57,8 +58,11 @@ def common_state():
 
 def tidy(entry, build, key):
     """Returns clang-tidy's complaints about one file; empty if it passed."""
+    started = time.monotonic()
     result = subprocess.run(["clang-tidy", "--quiet", "-p", build, entry["file"]],
                             capture_output=True, text=True, check=False)
+    seconds = time.monotonic() - started
+    print(f"{seconds:6.1f} s {os.path.relpath(entry['file'], ROOT)}", file=sys.stderr, flush=True)
     if result.returncode == 0:
         (PASSED / key).touch()
         return ""

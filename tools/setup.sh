@@ -12,7 +12,7 @@ packages=(
   # the library and the command
   libboost1.81-dev libboost-json1.81-dev libexpected-dev libcli11-dev libsqlite3-dev
   # tests and benchmarks
-  libgtest-dev libgmock-dev libbenchmark-dev python3 sqlite3 procps
+  libgtest-dev libgmock-dev libbenchmark-dev python3 sqlite3 procps bindfs
   # lint
   clang-tidy clang-format
 )
@@ -37,6 +37,6 @@ if [[ $EUID -ne 0 ]]; then
 fi
 
 say "installing ${missing[*]}"
-apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq)
+apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=120)
 "${apt[@]}" update >&2
 "${apt[@]}" install -y --no-install-recommends "${missing[@]}" >&2

@@ -1,5 +1,6 @@
 #include "client/callback_thread.h"
 
+#include <system_error>
 #include <utility>
 
 namespace holdfast::client {
@@ -16,14 +17,26 @@ CallbackThread::~CallbackThread() {
 }
 
 void CallbackThread::post(std::function<void()> callback) {
-  {
-    const std::lock_guard lock{mutex_};
-    callbacks_.push_back(std::move(callback));
-    if (!thread_.joinable()) {
-      thread_ = std::thread{[this] { run(); }};
-    }
+  std::unique_lock lock{mutex_};
+  callbacks_.push_back(std::move(callback));
+  if (!thread_.joinable() && !start()) {
+    const std::function<void()> here = std::move(callbacks_.back());
+    callbacks_.pop_back();
+    lock.unlock();
+    here();  // no thread to be had: better on this one than never
+    return;
   }
+  lock.unlock();
   changed_.notify_one();
+}
+
+bool CallbackThread::start() {
+  try {
+    thread_ = std::thread{[this] { run(); }};
+    return true;
+  } catch (const std::system_error&) {
+    return false;
+  }
 }
 
 bool CallbackThread::is_current() const noexcept {

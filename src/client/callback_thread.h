@@ -21,6 +21,7 @@ class CallbackThread {
   bool is_current() const noexcept;
 
  private:
+  bool start();
   void run();
 
   mutable std::mutex mutex_;

@@ -100,6 +100,8 @@ class Coordinator {
   std::span<const core::Command> start_batch(std::size_t lane, core::Time now) {
     return outbox_.start(lane, now);
   }
+  // start_batch() would find something.
+  bool can_send() const noexcept { return outbox_.can_start(); }
   void finish_batch(std::size_t lane, const engine::Outcomes& outcomes, core::Time now);
   void rang(std::span<const engine::Ring> rings, core::Time now);
   // The claim's own request is in the store's queue: a ring may be for it.

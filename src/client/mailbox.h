@@ -38,11 +38,11 @@ class Mailbox {
         filled_.wait(lock);
         continue;
       }
-      const base::Duration left = deadline - base::BootClock::now();
-      if (left <= base::Duration::zero()) {
+      const base::Time now = base::BootClock::now();
+      if (now >= deadline) {
         break;
       }
-      filled_.wait_for(lock, left);
+      filled_.wait_for(lock, deadline - now);
     }
     return std::exchange(value_, std::nullopt);
   }

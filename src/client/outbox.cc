@@ -122,6 +122,12 @@ std::vector<Errand> Outbox::finish(std::size_t index) {
   return errands;
 }
 
+bool Outbox::can_start() const noexcept {
+  return std::ranges::any_of(lanes_, [](const Lane& lane) {
+    return lane.on_its_way.empty() && !(lane.queue.empty() && lane.upkeep.empty());
+  });
+}
+
 bool Outbox::empty() const noexcept {
   return retries_.empty() && std::ranges::all_of(lanes_, [](const Lane& lane) {
            return lane.queue.empty() && lane.upkeep.empty() && lane.on_its_way.empty();

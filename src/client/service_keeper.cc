@@ -13,6 +13,11 @@
 #include "client/service.h"
 
 namespace holdfast::client {
+namespace {
+
+constexpr Duration kBreath = std::chrono::microseconds{200};
+
+}  // namespace
 
 void Service::keep() {
   keeper_id_ = std::this_thread::get_id();
@@ -58,7 +63,7 @@ bool Service::look_after_time() {
     coordinator_.cancel(claim, why, now);
   }
   coordinator_.tick(now);
-  pump(lock, engine::Patience::none);  // a slow store must not delay a warning
+  pump(lock, engine::Patience::none, Lead::may);  // a slow store must not delay a warning
   tidy_if_due(now);
   return true;
 }
@@ -74,14 +79,26 @@ void Service::tidy_if_due(base::Time now) {
   }
 }
 
+base::Time Service::next_due() const {
+  const base::Time wait = waits_.empty() ? base::kNever : waits_.begin()->first;
+  return std::min(coordinator_.next_due(), wait);
+}
+
 void Service::set_alarms() {
   const std::lock_guard lock{mutex_};
-  base::Time due = std::min({coordinator_.next_due(), health_->next_timeout(), next_tidy_});
-  if (!waits_.empty()) {
-    due = std::min(due, waits_.begin()->first);
-  }
+  const base::Time due = std::min({next_due(), health_->next_timeout(), next_tidy_});
   wakes_at_ = base::kNever;
   set_alarm(due);
+}
+
+// With mutex_ held. The keeper is not to sleep past something that is due; but
+// not at once either: a caller that is just let in would share its processor
+// with the keeper, which has plenty of time to renew the grant.
+void Service::bring_alarm_forward() {
+  const base::Time due = next_due();
+  if (due < wakes_at_) {
+    set_alarm(std::max(due, base::BootClock::now() + kBreath));
+  }
 }
 
 // With mutex_ held. Only ever brings the alarm forward.
@@ -105,7 +122,7 @@ void Service::answer_doorbell(engine::Patience patience) {
   const std::vector<engine::Ring> rings = engine_->answer_doorbell();
   std::unique_lock lock{mutex_};
   coordinator_.rang(rings, base::BootClock::now());
-  pump(lock, patience);
+  pump(lock, patience, Lead::may);
 }
 
 void Service::wait_at_door(BlockedCaller& caller, core::ClaimId claim, base::Time deadline) {

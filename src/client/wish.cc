@@ -1,5 +1,6 @@
 #include "client/wish.h"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -98,10 +99,12 @@ Result<Wish> make_wish(std::string_view name, const AcquireOptions& options,
                 .barge = !options.fair,
                 .hand_over = options.hand_over,
                 .grace = options.grace.value_or(options.ttl / kGracesPerTtl)};
-  wish.max_hold = options.max_hold;
+  if (options.max_hold <= kLongestWait) {
+    wish.max_hold = options.max_hold;
+  }
   if (options.health_check) {
-    wish.health =
-        std::make_shared<HealthCheck>(HealthCheck{options.health_check, options.health_timeout});
+    wish.health = std::make_shared<HealthCheck>(
+        HealthCheck{options.health_check, std::min(options.health_timeout, kLongestWait)});
   }
   if (options.owner) {
     wish.owner = options.owner->id();
