@@ -330,8 +330,7 @@ Result<void> LeaseHandle::release() {
   if (!service_->is_ours()) {
     return tl::unexpected{forked()};
   }
-  if (!released_) {
-    released_ = true;
+  if (!released_.exchange(true)) {
     if (auto result = service_->release(state_->claim); !result) {
       failure_ = std::make_unique<const Error>(std::move(result.error()));
     }
@@ -343,10 +342,9 @@ Result<void> LeaseHandle::release() {
 }
 
 void LeaseHandle::release_in_background() noexcept {
-  if (!released_ && service_->is_ours()) {
+  if (!released_.exchange(true) && service_->is_ours()) {
     service_->release_in_background(state_->claim);
   }
-  released_ = true;
 }
 
 }  // namespace holdfast::client

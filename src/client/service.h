@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/file_descriptor.h"
-#include "client/callback_thread.h"
+#include "client/callback_threads.h"
 #include "client/coordinator.h"
 #include "client/door.h"
 #include "client/health_runner.h"
@@ -127,7 +127,7 @@ class Service : public std::enable_shared_from_this<Service> {
   base::Time next_tidy_ = base::kNever;  // the keeper's
   base::FileDescriptor nudge_;           // eventfd
   base::FileDescriptor timer_;           // timerfd on CLOCK_BOOTTIME
-  CallbackThread callbacks_;
+  CallbackThreads callbacks_;
   std::unique_ptr<HealthRunner> health_;
   std::thread keeper_;
   std::atomic<std::thread::id> keeper_id_{};
@@ -149,7 +149,7 @@ class LeaseHandle {
   std::shared_ptr<Service> service_;
   std::shared_ptr<LeaseState> state_;
   std::unique_ptr<const Error> failure_;  // of the first release()
-  bool released_ = false;
+  std::atomic<bool> released_ = false;    // is_alive() may ask from another thread
 };
 
 }  // namespace holdfast::client
