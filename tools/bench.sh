@@ -1,7 +1,14 @@
 #!/usr/bin/env bash
-# ./dev bench [SCENARIO...]: all scenarios on the embedded store, then the programs in bench/.
+# ./dev bench [--write] [SCENARIO...]: the scenarios on the embedded store beside their baselines.
+# --write makes docs/benchmarks.md anew. Leave the machine alone meanwhile.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=tools/common.sh
 source tools/common.sh
-fail "there is no benchmark yet"
+build_preset dev holdfast_command
+build_preset dev bench_baselines
+arguments=()
+for argument in "$@"; do
+  [[ $argument == --write ]] && arguments+=(--write docs/benchmarks.md) || arguments+=("$argument")
+done
+exec tools/bench.py build/dev "${arguments[@]}"

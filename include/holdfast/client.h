@@ -41,8 +41,9 @@ class Client {
   Result<Lease> try_acquire(std::string_view name, AcquireOptions options = {});
 
   // Acquires without blocking the caller. `done` is called exactly once, on any
-  // thread that uses this client: hand the result on and return at once. The
-  // wait ends early through options.stop. The base of async_acquire.
+  // thread that uses this client: it must not wait for the client or throw, but
+  // may begin the next acquire or let the lease go. The wait ends early through
+  // options.stop. The base of async_acquire.
   void acquire_then(std::string_view name, const AcquireOptions& options,
                     std::function<void(Result<Lease>)> done);
 

@@ -52,7 +52,7 @@ class Lease {
   Duration remaining() const noexcept;
 
   // Requested once, when the lease is lost or about to be; stop the work then.
-  // Callbacks run on a thread of the library that does nothing else.
+  // Callbacks run on threads of the library that do nothing else.
   std::stop_token lost() const noexcept;
   std::optional<LossReason> loss() const noexcept;
 

@@ -18,6 +18,16 @@ inline constexpr Duration kMaxTtl = std::chrono::hours{24 * 7};
 inline constexpr std::uint32_t kDefaultHandOver = 32;
 inline constexpr std::uint32_t kMaxHandOver = 63;
 inline constexpr Duration kHandOverTime = std::chrono::milliseconds{50};
+inline constexpr int kRefreshesPerTtl = 3;  // renewals of a lease, heartbeats of a waiter
+inline constexpr int kGracesPerTtl = 5;     // grace = ttl / 5
+inline constexpr Duration kBackstopPoll = std::chrono::seconds{1};
+// A lease is trusted 1 % + 2 ms less long than the store keeps it.
+inline constexpr int kDriftDivisor = 100;
+inline constexpr Duration kFixedDrift = std::chrono::milliseconds{2};
+// How long an unanswered request is repeated before the caller hears of it.
+inline constexpr Duration kPatience = std::chrono::seconds{5};
+inline constexpr Duration kDrainTime = std::chrono::seconds{1};  // ~Client waits for releases
+inline constexpr Duration kTidyInterval = std::chrono::seconds{30};
 inline constexpr std::size_t kMaxNameBytes = 255;
 inline constexpr std::uint32_t kMaxPermits = 1'000'000;
 
@@ -89,7 +99,7 @@ struct ClientOptions {
   std::string label;
 
   // How often to look for wake-ups that got lost.
-  Duration backstop_poll = std::chrono::seconds{1};
+  Duration backstop_poll = kBackstopPoll;
 };
 
 }  // namespace holdfast

@@ -6,12 +6,6 @@
 #include "client/service.h"
 
 namespace holdfast {
-namespace {
-
-constexpr Duration kDrainTime = std::chrono::seconds{1};
-
-}  // namespace
-
 Owner Owner::make() {
   return Owner{base::random_u64()};
 }

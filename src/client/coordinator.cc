@@ -24,7 +24,12 @@ bool gives_back(const LocalQueue::Steps& steps, TenancyId tenancy) {
 
 }  // namespace
 
-Coordinator::Coordinator(Config config) : config_{std::move(config)}, outbox_{config_.lanes} {}
+Coordinator::Coordinator(Config config) : config_{std::move(config)}, outbox_{config_.lanes} {
+  lines_.max_load_factor(core::kLeanLoad);
+  claims_.max_load_factor(core::kLeanLoad);
+  tenancies_.max_load_factor(core::kLeanLoad);
+  requests_.max_load_factor(core::kLeanLoad);
+}
 
 // --- callers
 
@@ -37,7 +42,7 @@ ClaimId Coordinator::acquire(const Wish& wish, std::shared_ptr<GrantReceiver> re
     }
     if (nested != owners_.end() && !claims_.at(nested->second).lease->loss()) {
       Claim& outer = claims_.at(nested->second);
-      if (outer.terms.shape == wish.terms.shape) {
+      if (outer.shape == wish.terms.shape) {
         ++outer.depth;
         effects_.grants.emplace_back(std::move(receiver), outer.lease);
       } else {
@@ -53,10 +58,11 @@ ClaimId Coordinator::acquire(const Wish& wish, std::shared_ptr<GrantReceiver> re
   Claim& claim = claims_[id];
   claim.line = &line;
   claim.receiver = std::move(receiver);
-  claim.terms = wish.terms;
-  claim.max_hold = wish.max_hold;
-  claim.health = wish.health;
-  claim.owner = wish.owner;
+  claim.shape = wish.terms.shape;
+  claim.grace = wish.terms.grace;
+  if (wish.max_hold || wish.health || wish.owner) {
+    claim.extras = std::make_unique<const Extras>(Extras{wish.max_hold, wish.health, wish.owner});
+  }
   LocalQueue::Steps steps;
   line.queue.join(id, wish.terms, now, steps);
   carry_out(line, steps, now);
@@ -132,7 +138,7 @@ void Coordinator::healthy(ClaimId id, bool well, Time now) {
 // --- time
 
 Time Coordinator::next_due() const noexcept {
-  const Time hope = hopes_.empty() ? base::kNever : hopes_.begin()->first;
+  const Time hope = hopes_.empty() ? base::kNever : hopes_.begin()->first.first;
   return std::min({keeper_.next(), outbox_.next_retry(), next_look_, hope});
 }
 
@@ -145,7 +151,7 @@ void Coordinator::tick(Time now) {
   for (const TenancyId tenancy : duties.refresh) {
     refresh(tenancy, now);
   }
-  while (!hopes_.empty() && hopes_.begin()->first <= now) {
+  while (!hopes_.empty() && hopes_.begin()->first.first <= now) {
     Line& line = *hopes_.begin()->second;
     LocalQueue::Steps steps;
     line.queue.stop_hoping(now, steps);
@@ -181,10 +187,10 @@ void Coordinator::refresh(TenancyId id, Time now) {
     if (!renewable(claim, now)) {
       continue;
     }
-    if (claim.health == nullptr) {
+    if (claim.extras == nullptr || claim.extras->health == nullptr) {
       push_renew(id, *tenancy);
     } else if (!std::exchange(claim.asked, true)) {
-      effects_.questions.push_back({user, claim.health});
+      effects_.questions.push_back({user, claim.extras->health});
     }
   }
 }
@@ -196,7 +202,7 @@ bool Coordinator::renewable(const Claim& claim, Time now) const {
 // A watchdog that comes too late must not let a stale lock pass on, nor nest.
 void Coordinator::lose_if_stale(ClaimId id, Time now) {
   const Claim& claim = claims_.at(id);
-  if (now >= claim.lease->deadline() - claim.terms.grace) {
+  if (now >= claim.lease->deadline() - claim.grace) {
     lose(id, LossReason::not_renewed, now);
   }
 }
@@ -228,6 +234,7 @@ Coordinator::Line& Coordinator::line_for(const std::string& name) {
       lines_.try_emplace(name, Line{nullptr, core::LocalQueue{&next_tenancy_}});
   if (added) {
     it->second.name = &it->first;
+    it->second.number = next_line_++;
   }
   return it->second;
 }
@@ -237,10 +244,10 @@ void Coordinator::set_hope(Line& line, Time until) {
     return;
   }
   if (line.hope != base::kNever) {
-    hopes_.erase({line.hope, &line});
+    hopes_.erase({line.hope, line.number});
   }
   if (until != base::kNever) {
-    hopes_.emplace(until, &line);
+    hopes_.emplace(std::pair{until, line.number}, &line);
   }
   line.hope = until;
 }
@@ -268,13 +275,19 @@ void Coordinator::carry_out(Line& line, const LocalQueue::Steps& steps, Time now
             admit(line, what, now);
           } else {
             turn_away(what.claim,
-                      {ErrorCode::busy, "another thread of this process holds the lock", {}});
+                      {ErrorCode::busy, "another thread of this process holds or awaits it", {}});
           }
         },
         step);
   }
   // Passed on inside the process: nothing to wait for.
   answer(receiver, 0);
+  for (const LocalQueue::Step& step : steps) {
+    const auto* admitted = std::get_if<LocalQueue::Admit>(&step);
+    if (admitted != nullptr && claims_.at(admitted->claim).owner()) {
+      nest_those_in_line(admitted->claim, now);
+    }
+  }
   set_hope(line, line.queue.hopes_until());
   forget_line_if_idle(line);
 }
@@ -341,15 +354,37 @@ void Coordinator::admit(Line& line, const LocalQueue::Admit& step, Time now) {
   claim.lease = std::make_shared<LeaseState>(*line.name, step.claim, token);
   claim.lease->set_deadline(tenancy.deadline);
   claim.tenancy = step.tenancy;
-  if (claim.max_hold) {
-    claim.renew_until = now + *claim.max_hold;
+  if (claim.extras != nullptr && claim.extras->max_hold) {
+    claim.renew_until = now + *claim.extras->max_hold;
   }
-  if (claim.owner) {
-    owners_[{*claim.owner, *line.name}] = step.claim;
+  if (const auto owner = claim.owner()) {
+    owners_[{*owner, *line.name}] = step.claim;
   }
-  keeper_.warn(step.claim, tenancy.deadline, claim.terms.grace);
+  keeper_.warn(step.claim, tenancy.deadline, claim.grace);
   effects_.grants.emplace_back(std::move(claim.receiver), claim.lease);
   claim.receiver = nullptr;
+}
+
+void Coordinator::nest_those_in_line(ClaimId outer, Time now) {
+  Claim& held = claims_.at(outer);
+  Line& line = *held.line;
+  const auto nests = [&](ClaimId id) {
+    const Claim& claim = claims_.at(id);
+    return claim.owner() == held.owner() && claim.shape == held.shape;
+  };
+  // One at a time: whoever leaves may let others in.
+  for (auto in_line = line.queue.in_line();; in_line = line.queue.in_line()) {
+    const auto next = std::ranges::find_if(in_line, nests);
+    if (next == in_line.end()) {
+      return;
+    }
+    ++held.depth;
+    effects_.grants.emplace_back(std::move(claims_.at(*next).receiver), held.lease);
+    claims_.erase(*next);
+    LocalQueue::Steps steps;
+    line.queue.leave(*next, now, steps);
+    carry_out(line, steps, now);
+  }
 }
 
 void Coordinator::turn_away(ClaimId id, Error why) {
@@ -366,8 +401,8 @@ void Coordinator::turn_away(ClaimId id, Error why) {
 void Coordinator::forget_claim(ClaimId id) {
   const auto it = claims_.find(id);
   keeper_.stop_warning(id);
-  if (it->second.owner) {
-    const auto owner = owners_.find({*it->second.owner, *it->second.line->name});
+  if (const auto id_of_owner = it->second.owner()) {
+    const auto owner = owners_.find({*id_of_owner, *it->second.line->name});
     if (owner != owners_.end() && owner->second == id) {
       owners_.erase(owner);
     }
@@ -397,7 +432,7 @@ core::Acquire Coordinator::acquire_command(const Tenancy& tenancy) const {
           .session = config_.session,
           .shape = terms.shape,
           .ttl = terms.ttl,
-          .window = terms.ttl * 2 / 3,  // two heartbeats
+          .window = terms.window(),
           .queue = terms.queue,
           .barge = terms.barge};
 }

@@ -74,10 +74,10 @@ class Coordinator {
     core::SessionId session;
     std::size_t lanes = 1;
     bool tokens = true;  // the engine hands out fencing tokens
-    Duration backstop_poll = std::chrono::seconds{1};
+    Duration backstop_poll = kBackstopPoll;
     // How long an unanswered acquire or release is retried before the caller
     // learns that its outcome is unknown.
-    Duration patience = std::chrono::seconds{5};
+    Duration patience = kPatience;
     std::function<core::RequestId()> new_id = &core::RequestId::random;
   };
 
@@ -100,8 +100,12 @@ class Coordinator {
   std::span<const core::Command> start_batch(std::size_t lane, core::Time now) {
     return outbox_.start(lane, now);
   }
+  // start_batch() would find something.
+  bool can_send() const noexcept { return outbox_.can_start(); }
   void finish_batch(std::size_t lane, const engine::Outcomes& outcomes, core::Time now);
   void rang(std::span<const engine::Ring> rings, core::Time now);
+  // The claim's own request is in the store's queue: a ring may be for it.
+  bool stands_in_queue(core::ClaimId claim) const;
 
   // --- time
   core::Time next_due() const noexcept;
@@ -125,19 +129,30 @@ class Coordinator {
     const std::string* name = nullptr;
     core::LocalQueue queue;
     core::Time hope = base::kNever;  // its place in hopes_
+    std::uint64_t number = 0;        // orders lines, the same in every run
+  };
+  // What few callers ask for. A process may hold very many leases: these
+  // structs are kept small.
+  struct Extras {
+    std::optional<Duration> max_hold;
+    std::shared_ptr<const HealthCheck> health;
+    std::optional<std::uint64_t> owner;
   };
   struct Claim {
     Line* line = nullptr;
     std::shared_ptr<GrantReceiver> receiver;  // until delivered
     std::shared_ptr<LeaseState> lease;        // since delivered
-    core::Terms terms;
-    std::optional<Duration> max_hold;
-    std::shared_ptr<const HealthCheck> health;
-    std::optional<std::uint64_t> owner;
+    core::Shape shape;
+    std::uint32_t depth = 1;
+    Duration grace{};
+    std::unique_ptr<const Extras> extras;
     core::TenancyId tenancy = 0;
     core::Time renew_until = base::kNever;
-    std::uint32_t depth = 1;
     bool asked = false;  // a health check runs
+
+    std::optional<std::uint64_t> owner() const {
+      return extras == nullptr ? std::nullopt : extras->owner;
+    }
   };
   enum class Phase : std::uint8_t {
     asked,     // Acquire is on its way
@@ -172,6 +187,8 @@ class Coordinator {
   void give_back(Line& line, core::TenancyId id, core::Time now,
                  std::shared_ptr<AnswerReceiver> receiver);
   void admit(Line& line, const core::LocalQueue::Admit& step, core::Time now);
+  // Others in line that asked as the same owner: they need not wait for it.
+  void nest_those_in_line(core::ClaimId outer, core::Time now);
   void turn_away(core::ClaimId id, Error why);
   void lose_if_stale(core::ClaimId id, core::Time now);
   void lose(core::ClaimId id, LossReason reason, core::Time now);
@@ -220,7 +237,9 @@ class Coordinator {
   std::unordered_map<core::RequestId, core::TenancyId> requests_;
   std::unordered_set<core::TenancyId> queued_;
   std::map<std::pair<std::uint64_t, std::string>, core::ClaimId> owners_;
-  std::set<std::pair<core::Time, Line*>> hopes_;  // when a line's hope for a hand-over ends
+  // When a line's hope for a hand-over ends.
+  std::map<std::pair<core::Time, std::uint64_t>, Line*> hopes_;
+  std::uint64_t next_line_ = 1;
   core::LeaseKeeper keeper_;
   Outbox outbox_;
   Effects effects_;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstdlib>
 #include <string>
 #include <type_traits>
 #include <variant>
@@ -58,6 +59,9 @@ Error failure(const Outcome& outcome) {
 
 void Coordinator::finish_batch(std::size_t lane, const engine::Outcomes& outcomes, Time now) {
   std::vector<Errand> errands = outbox_.finish(lane);
+  if (outcomes.size() != errands.size()) {
+    std::abort();  // the engine broke its contract: any guess could be a grant
+  }
   for (std::size_t i = 0; i < errands.size(); ++i) {
     Errand& errand = errands[i];
     const Outcome& outcome = outcomes[i];
@@ -163,7 +167,7 @@ void Coordinator::on_granted(TenancyId id, std::uint64_t token, Time sent, Durat
   tenancy.token = token;
   tenancy.deadline = core::LeaseKeeper::deadline(sent, lease_for);
   const std::optional<ClaimId> first = tenancy.line->queue.stands_for(id);
-  const Duration grace = first ? claims_.at(*first).terms.grace : Duration{};
+  const Duration grace = first ? claims_.at(*first).grace : Duration{};
   const Duration margin = time_to_renew(tenancy.terms.ttl);
   if (tenancy.deadline - grace - margin <= now) {
     if (++tenancy.arrivals > kMaxArrivals) {
@@ -193,9 +197,9 @@ void Coordinator::on_granted(TenancyId id, std::uint64_t token, Time sent, Durat
 void Coordinator::schedule_renewal(TenancyId id, const Tenancy& tenancy, Time sent,
                                    Duration lease_for) {
   const Duration ttl = tenancy.terms.ttl;
-  const bool pushed = lease_for <= ttl * 2 / 3;  // first short, to be prolonged at once
+  const bool pushed = lease_for <= tenancy.terms.window();  // first short, to be prolonged at once
   if (tenancy.terms.renew || pushed) {
-    keeper_.refresh_after(id, sent + lease_for - ttl, ttl / 3);
+    keeper_.refresh_after(id, sent + lease_for - ttl, tenancy.terms.refresh_interval());
   }
 }
 
@@ -204,7 +208,7 @@ void Coordinator::on_queued(TenancyId id, Tenancy& tenancy, Time sent, Duration 
   tenancy.heartbeat = sent;
   queued_.insert(id);
   next_look_ = std::min(next_look_, sent + config_.backstop_poll);
-  const Duration heartbeat = tenancy.terms.ttl / 3;
+  const Duration heartbeat = tenancy.terms.refresh_interval();
   // Something ahead of us ends before the next heartbeat: look then. The
   // millisecond is for clocks that round.
   if (look_again > Duration::zero() && look_again < heartbeat) {
@@ -346,7 +350,7 @@ void Coordinator::extend(TenancyId id, Tenancy& tenancy, Time sent, Duration lea
     // One that may be unwell does not live on by another's renewal.
     if (!claim.asked) {
       claim.lease->set_deadline(tenancy.deadline);
-      keeper_.warn(user, tenancy.deadline, claim.terms.grace);
+      keeper_.warn(user, tenancy.deadline, claim.grace);
     }
   }
   if (again && tenancy.terms.renew) {
@@ -444,6 +448,16 @@ void Coordinator::retry(Errand errand, Time now) {
   outbox_.push_later(std::move(errand), now + pause);
 }
 
+bool Coordinator::stands_in_queue(ClaimId id) const {
+  const auto claim = claims_.find(id);
+  if (claim == claims_.end() || claim->second.receiver == nullptr) {
+    return false;
+  }
+  const LocalQueue& queue = claim->second.line->queue;
+  const std::optional<TenancyId> tenancy = queue.first_waiting();
+  return tenancy && queued_.contains(*tenancy) && queue.stands_for(*tenancy) == id;
+}
+
 void Coordinator::rang(std::span<const engine::Ring> rings, Time now) {
   for (const engine::Ring& ring : rings) {
     const auto known = requests_.find(ring.id);
@@ -453,7 +467,7 @@ void Coordinator::rang(std::span<const engine::Ring> rings, Time now) {
     const TenancyId id = known->second;
     Tenancy& tenancy = tenancies_.at(id);
     if (tenancy.phase == Phase::queued && ring.token != 0 && !tenancy.repeated) {
-      on_granted(id, ring.token, tenancy.heartbeat, tenancy.terms.ttl * 2 / 3, now);
+      on_granted(id, ring.token, tenancy.heartbeat, tenancy.terms.window(), now);
     } else if (tenancy.phase == Phase::asked || tenancy.phase == Phase::arriving) {
       tenancy.rung = true;  // the answer on its way may be older than the ring
     } else {

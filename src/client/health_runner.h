@@ -9,9 +9,9 @@
 
 namespace holdfast::client {
 
-// Asks health checks off the renewal thread. A check that does not answer in
-// time counts as "not well"; its thread is left behind and another takes over,
-// so that one stuck check costs no other lease its renewal. Thread-safe.
+// Asks health checks off the renewal thread, several at once, so that a slow
+// check costs no other lease its renewal. One that does not answer in time
+// counts as "not well", and its thread is left behind. Thread-safe.
 class HealthRunner {
  public:
   // `nudge` is called when there is something to collect(), or next_timeout()
@@ -23,7 +23,7 @@ class HealthRunner {
 
   void ask(core::ClaimId claim, std::shared_ptr<const HealthCheck> check);
 
-  // When the running check is given up; kNever if none runs.
+  // When the next running check is given up; kNever if none runs.
   base::Time next_timeout() const;
 
   struct Answer {
@@ -34,7 +34,7 @@ class HealthRunner {
 
  private:
   struct State;
-  static void start_worker(const std::shared_ptr<State>& state);
+  static void start_workers(const std::shared_ptr<State>& state);
   static void work(const std::shared_ptr<State>& state, std::uint64_t worker);
 
   std::shared_ptr<State> state_;

@@ -3,6 +3,7 @@
 #include <holdfast/lease.h>
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -20,6 +21,9 @@ class LeaseState {
  public:
   LeaseState(std::string lock, core::ClaimId granted_to, std::optional<std::uint64_t> fence)
       : name{std::move(lock)}, claim{granted_to}, token{fence} {}
+  LeaseState(const LeaseState&) = delete;
+  LeaseState& operator=(const LeaseState&) = delete;
+  ~LeaseState() { delete lost_.load(); }
 
   const std::string name;
   const core::ClaimId claim;
@@ -42,13 +46,25 @@ class LeaseState {
     return loss_.compare_exchange_strong(none, static_cast<int>(reason));
   }
 
-  std::stop_token lost() const noexcept { return lost_.get_token(); }
-  void request_stop() noexcept { lost_.request_stop(); }
+  std::stop_token lost() const noexcept { return lost_source().get_token(); }
+  void request_stop() noexcept { lost_source().request_stop(); }
 
  private:
+  // Made when first asked for: most leases are neither watched nor lost.
+  std::stop_source& lost_source() const noexcept {
+    std::stop_source* source = lost_.load(std::memory_order_acquire);
+    if (source == nullptr) {
+      auto made = std::make_unique<std::stop_source>();
+      if (lost_.compare_exchange_strong(source, made.get())) {
+        source = made.release();
+      }
+    }
+    return *source;
+  }
+
   std::atomic<base::Duration::rep> deadline_{0};
   std::atomic<int> loss_{-1};
-  std::stop_source lost_;
+  mutable std::atomic<std::stop_source*> lost_{nullptr};
 };
 
 }  // namespace holdfast::client

@@ -38,13 +38,19 @@ class Mailbox {
         filled_.wait(lock);
         continue;
       }
-      const base::Duration left = deadline - base::BootClock::now();
-      if (left <= base::Duration::zero()) {
+      const base::Time now = base::BootClock::now();
+      if (now >= deadline) {
         break;
       }
-      filled_.wait_for(lock, left);
+      filled_.wait_for(lock, deadline - now);
     }
     return std::exchange(value_, std::nullopt);
+  }
+
+  // take_until() would not wait.
+  bool settled() const {
+    const std::lock_guard lock{mutex_};
+    return value_ || interrupted_;
   }
 
   // Waits for the value alone.

@@ -105,7 +105,7 @@ Result<Lease> Semaphore::acquire(std::uint32_t permits) {
 Result<Lease> Semaphore::acquire_for(Duration wait, std::uint32_t permits) {
   AcquireOptions options = options_;
   options.permits = permits;
-  options.wait = wait;
+  options.wait = at_least_zero(wait);
   return service_->acquire(name_, options);
 }
 

@@ -34,8 +34,25 @@ Outbox::Lane& Outbox::lane_of(const Errand& errand) {
 }
 
 void Outbox::push(Errand errand) {
+  hurry_releases(errand);
   Lane& lane = lane_of(errand);
   (is_upkeep(errand) ? lane.upkeep : lane.queue).push_back(std::move(errand));
+}
+
+// A new request for a name goes behind its release, also one that failed and
+// waits to be repeated: nobody shall find the lock taken by himself.
+void Outbox::hurry_releases(const Errand& errand) {
+  if (!std::holds_alternative<core::Acquire>(errand.command.operation)) {
+    return;
+  }
+  for (auto it = retries_.begin(); it != retries_.end();) {
+    const bool frees = it->second.command.name == errand.command.name &&
+                       std::holds_alternative<core::Release>(it->second.command.operation);
+    if (frees) {
+      lane_of(it->second).queue.push_back(std::move(it->second));
+    }
+    it = frees ? retries_.erase(it) : std::next(it);
+  }
 }
 
 void Outbox::push_later(Errand errand, core::Time when) {
@@ -103,6 +120,12 @@ std::vector<Errand> Outbox::finish(std::size_t index) {
   }
   lane.commands.clear();
   return errands;
+}
+
+bool Outbox::can_start() const noexcept {
+  return std::ranges::any_of(lanes_, [](const Lane& lane) {
+    return lane.on_its_way.empty() && !(lane.queue.empty() && lane.upkeep.empty());
+  });
 }
 
 bool Outbox::empty() const noexcept {

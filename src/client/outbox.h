@@ -55,6 +55,7 @@ class Outbox {
   // The next batch of a lane, marked as on its way since `now`; empty if there
   // is nothing to send or a batch is on its way.
   std::span<const core::Command> start(std::size_t lane, core::Time now);
+  bool can_start() const noexcept;
   std::vector<Errand> finish(std::size_t lane);
 
   std::size_t lanes() const noexcept { return lanes_.size(); }
@@ -70,6 +71,7 @@ class Outbox {
   };
 
   Lane& lane_of(const Errand& errand);
+  void hurry_releases(const Errand& errand);
   static void send(Lane& lane, std::deque<Errand>& from, std::size_t up_to, core::Time now);
 
   std::vector<Lane> lanes_;

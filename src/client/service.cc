@@ -12,24 +12,14 @@
 
 #include "base/fork.h"
 #include "base/host.h"
-#include "client/mailbox.h"
+#include "client/blocked_callers.h"
 #include "client/wish.h"
 #include "engine/registry.h"
 
 namespace holdfast::client {
 namespace {
 
-// A caller leads for others at most this often after its own turn; then the
-// keeper takes over.
-constexpr int kMaxLeads = 4;
-
-// A caller that can be cancelled lends its thread to a slow store only so long.
-constexpr Duration kStoppablePatience = std::chrono::milliseconds{5};
-
-// The service that this thread, one of its engine's, has brought outcomes to.
-thread_local const Service* on_engines_thread = nullptr;
-
-constexpr Duration kLongestWait = std::chrono::hours{24 * 365 * 100};
+constexpr const char* kCancelledBefore = "the wait was cancelled before it began";
 
 base::Time end_of(const std::optional<Duration>& wait) {
   if (!wait || *wait == Duration::zero() || *wait > kLongestWait) {
@@ -46,18 +36,6 @@ Error forked() {
 }  // namespace
 
 // --- those who wait
-
-class Service::BlockedCaller : public GrantReceiver {
- public:
-  void deliver(Result<std::shared_ptr<LeaseState>> result) override { box.put(std::move(result)); }
-  Mailbox<Result<std::shared_ptr<LeaseState>>> box;
-};
-
-class Service::BlockedAnswer : public AnswerReceiver {
- public:
-  void answer(Result<std::uint32_t> result) override { box.put(std::move(result)); }
-  Mailbox<Result<std::uint32_t>> box;
-};
 
 class Service::AsyncCaller : public GrantReceiver {
  public:
@@ -112,9 +90,6 @@ Result<std::shared_ptr<Service>> Service::open(std::string_view url, const Clien
   if (!parsed) {
     return tl::unexpected{std::move(parsed.error())};
   }
-  if (options.backstop_poll < std::chrono::milliseconds{1}) {
-    return fail(ErrorCode::invalid_argument, "backstop_poll must be at least 1 ms");
-  }
   engine::EngineOptions how;
   how.session = core::SessionId::random();
   how.party = {options.label.empty() ? base::program_name() : options.label, base::host_name(),
@@ -123,12 +98,21 @@ Result<std::shared_ptr<Service>> Service::open(std::string_view url, const Clien
   if (!engine) {
     return tl::unexpected{std::move(engine.error())};
   }
+  return open(std::move(*engine), how.session, options);
+}
+
+Result<std::shared_ptr<Service>> Service::open(std::unique_ptr<engine::Engine> engine,
+                                               const core::SessionId& session,
+                                               const ClientOptions& options) {
+  if (options.backstop_poll < std::chrono::milliseconds{1}) {
+    return fail(ErrorCode::invalid_argument, "backstop_poll must be at least 1 ms");
+  }
   Coordinator::Config config;
-  config.session = how.session;
-  config.lanes = (*engine)->lanes();
-  config.tokens = (*engine)->capabilities().token != TokenKind::none;
-  config.backstop_poll = options.backstop_poll;
-  std::shared_ptr<Service> service{new Service{std::move(*engine), std::move(config)},
+  config.session = session;
+  config.lanes = engine->lanes();
+  config.tokens = engine->capabilities().token != TokenKind::none;
+  config.backstop_poll = std::min(options.backstop_poll, kLongestWait);
+  std::shared_ptr<Service> service{new Service{std::move(engine), std::move(config)},
                                    &Service::destroy};
   if (!service->nudge_ || !service->timer_) {
     return fail(ErrorCode::unavailable, "no file descriptor left for the client's timer");
@@ -144,6 +128,7 @@ Result<std::shared_ptr<Service>> Service::open(std::string_view url, const Clien
 Service::Service(std::unique_ptr<engine::Engine> engine, Coordinator::Config config)
     : generation_{base::fork_generation()},
       engine_{std::move(engine)},
+      door_{engine_->doorbell_fd()},
       coordinator_{std::move(config)},
       lanes_(engine_->lanes()),
       nudge_{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)},
@@ -170,11 +155,15 @@ void Service::destroy(Service* service) {
   if (!service->is_ours()) {
     return;  // after fork(): its threads and its connection belong to the parent
   }
-  if (service->callbacks_.is_current() || service->on_keeper() || on_engines_thread == service) {
-    // A callback let go of the last handle: a thread cannot wait for itself.
-    std::thread{[service] { delete service; }}.detach();
-  } else {
+  if (!service->callbacks_.is_current() && !service->on_keeper() && !service->on_engines_thread()) {
     delete service;
+    return;
+  }
+  // A callback let go of the last handle: a thread cannot wait for itself.
+  try {
+    std::thread{[service] { delete service; }}.detach();
+  } catch (const std::system_error&) {
+    // No thread to be had: its keeper lives on, idle, until the process ends.
   }
 }
 
@@ -198,7 +187,7 @@ Lease Service::make_lease(std::shared_ptr<LeaseState> state) {
 void Service::cancel(core::ClaimId claim, ErrorCode why) {
   std::unique_lock lock{mutex_};
   coordinator_.cancel(claim, why, base::BootClock::now());
-  pump(lock, engine::Patience::none);
+  pump(lock, engine::Patience::none, Lead::may);
 }
 
 // For callers that must not do anything else, such as stop callbacks.
@@ -219,19 +208,25 @@ Result<Lease> Service::acquire(std::string_view name, const AcquireOptions& opti
     return tl::unexpected{std::move(wish.error())};
   }
   if (options.stop.stop_requested()) {
-    return fail(ErrorCode::cancelled, "the wait was cancelled before it began");
+    return fail(ErrorCode::cancelled, kCancelledBefore);
   }
   const base::Time deadline = end_of(options.wait);
   const auto caller = std::make_shared<BlockedCaller>();
   std::unique_lock lock{mutex_};
   active_ = true;
   const core::ClaimId claim = coordinator_.acquire(*wish, caller, base::BootClock::now());
-  pump(lock, {options.stop.stop_possible()
-                  ? std::min(deadline, base::BootClock::now() + kStoppablePatience)
-                  : deadline});
+  const bool asked_itself =
+      pump(lock,
+           {options.stop.stop_possible()
+                ? std::min(deadline, base::BootClock::now() + kStoppablePatience)
+                : deadline},
+           Lead::must);
   std::optional<std::stop_callback<std::function<void()>>> watch;
   if (options.stop.stop_possible()) {
-    watch.emplace(options.stop, [caller] { caller->box.interrupt(); });
+    watch.emplace(options.stop, [caller] { caller->interrupt(); });
+  }
+  if (asked_itself && !caller->box.settled()) {
+    wait_at_door(*caller, claim, deadline);
   }
   auto result = caller->box.take_until(deadline);
   if (!result) {
@@ -255,6 +250,10 @@ void Service::acquire_then(std::string_view name, const AcquireOptions& options,
     done(tl::unexpected{std::move(wish.error())});
     return;
   }
+  if (options.stop.stop_requested()) {
+    done(fail(ErrorCode::cancelled, kCancelledBefore));
+    return;
+  }
   const base::Time deadline = end_of(options.wait);
   const auto caller = std::make_shared<AsyncCaller>(shared_from_this(), std::move(done));
   std::unique_lock lock{mutex_};
@@ -262,7 +261,7 @@ void Service::acquire_then(std::string_view name, const AcquireOptions& options,
   const core::ClaimId claim = coordinator_.acquire(*wish, caller, base::BootClock::now());
   caller->wait = {deadline, claim};
   waits_.insert(caller->wait);
-  pump(lock, engine::Patience::for_outcomes, Lead::keeper);
+  pump(lock, engine::Patience::none, Lead::keeper);
   caller->watch(options.stop);
 }
 
@@ -284,7 +283,7 @@ Result<void> Service::release(core::ClaimId claim) {
   const auto caller = std::make_shared<BlockedAnswer>();
   std::unique_lock lock{mutex_};
   coordinator_.release(claim, caller, base::BootClock::now());
-  pump(lock, engine::Patience::for_outcomes);
+  pump(lock, engine::Patience::for_outcomes, Lead::must);
   auto result = caller->box.take();
   if (!result) {
     return tl::unexpected{std::move(result.error())};
@@ -295,7 +294,7 @@ Result<void> Service::release(core::ClaimId claim) {
 void Service::release_in_background(core::ClaimId claim) noexcept {
   std::unique_lock lock{mutex_};
   coordinator_.release(claim, nullptr, base::BootClock::now());
-  pump(lock, engine::Patience::none);
+  pump(lock, engine::Patience::none, Lead::may);
 }
 
 Result<void> Service::flush(Duration at_most) {
@@ -303,7 +302,8 @@ Result<void> Service::flush(Duration at_most) {
     return tl::unexpected{forked()};
   }
   std::unique_lock lock{mutex_};
-  if (!drained_.wait_for(lock, at_most, [this] { return coordinator_.drained(); })) {
+  const auto drained = [this] { return coordinator_.drained(); };
+  if (!drained_.wait_for(lock, std::min(at_most, kLongestWait), drained)) {
     return fail(ErrorCode::outcome_unknown,
                 "the store has not answered all releases; those locks free themselves");
   }
@@ -320,79 +320,8 @@ Result<std::uint32_t> Service::ask(std::string_view name, core::Operation operat
   const auto caller = std::make_shared<BlockedAnswer>();
   std::unique_lock lock{mutex_};
   coordinator_.ask({std::string{name}, std::move(operation)}, caller);
-  pump(lock, engine::Patience::for_outcomes);
+  pump(lock, engine::Patience::for_outcomes, Lead::must);
   return caller->box.take();
-}
-
-// --- the pump
-
-void Service::pump(std::unique_lock<std::mutex>& lock, engine::Patience patience, Lead lead) {
-  for (int turn = 0;; ++turn) {
-    Effects effects = coordinator_.take_effects();
-    if (coordinator_.drained()) {
-      drained_.notify_all();
-    }
-    const bool may_lead = !stopping_ && (on_keeper() || (lead == Lead::here && turn <= kMaxLeads));
-    std::span<const core::Command> batch;
-    std::size_t lane = 0;
-    if (may_lead) {
-      for (lane = 0; lane < lanes_.size() && batch.empty(); ++lane) {
-        batch = coordinator_.start_batch(lane, base::BootClock::now());
-      }
-    }
-    if (!batch.empty()) {
-      --lane;  // the loop has stepped past it
-      lanes_[lane].submitting = std::this_thread::get_id();
-    }
-    const bool earlier = coordinator_.next_due() < wakes_at_;
-    if (earlier) {
-      wakes_at_ = coordinator_.next_due();
-    }
-    lock.unlock();
-    if (earlier || !may_lead) {
-      nudge();
-    }
-    if (!effects.empty()) {
-      perform(std::move(effects));
-    }
-    if (batch.empty()) {
-      return;
-    }
-    submit(lane, batch, patience);
-    lock.lock();
-    if (lanes_[lane].submitting == std::this_thread::get_id()) {
-      lanes_[lane].submitting = {};
-    }
-  }
-}
-
-void Service::submit(std::size_t lane, std::span<const core::Command> batch,
-                     engine::Patience patience) {
-  engine_->submit(lane, batch, patience, [this, lane](const engine::Outcomes& outcomes) {
-    std::unique_lock lock{mutex_};
-    coordinator_.finish_batch(lane, outcomes, base::BootClock::now());
-    // On the submitting thread the loop in pump() goes on by itself.
-    if (lanes_[lane].submitting != std::this_thread::get_id()) {
-      const auto until_done = weak_from_this().lock();  // a callback may drop the last handle
-      on_engines_thread = this;
-      pump(lock, engine::Patience::none);
-    }
-  });
-}
-
-void Service::perform(Effects effects) {
-  for (auto& [receiver, result] : effects.grants) {
-    receiver->deliver(std::move(result));
-  }
-  for (auto& [receiver, result] : effects.answers) {
-    receiver->answer(std::move(result));
-  }
-  for (auto& lease : effects.losses) {
-    callbacks_.post([lease] { lease->request_stop(); });
-  }
-  for (auto& question : effects.questions) {
-    health_->ask(question.claim, std::move(question.check));
-  }
 }
 
 // --- LeaseHandle
@@ -401,23 +330,21 @@ Result<void> LeaseHandle::release() {
   if (!service_->is_ours()) {
     return tl::unexpected{forked()};
   }
-  if (!released_) {
-    released_ = true;
+  if (!released_.exchange(true)) {
     if (auto result = service_->release(state_->claim); !result) {
-      outcome_ = std::move(result.error());
+      failure_ = std::make_unique<const Error>(std::move(result.error()));
     }
   }
-  if (outcome_) {
-    return tl::unexpected{*outcome_};
+  if (failure_ != nullptr) {
+    return tl::unexpected{*failure_};
   }
   return {};
 }
 
 void LeaseHandle::release_in_background() noexcept {
-  if (!released_ && service_->is_ours()) {
+  if (!released_.exchange(true) && service_->is_ours()) {
     service_->release_in_background(state_->claim);
   }
-  released_ = true;
 }
 
 }  // namespace holdfast::client

@@ -6,20 +6,24 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <vector>
 
 #include "base/file_descriptor.h"
-#include "client/callback_thread.h"
+#include "client/callback_threads.h"
 #include "client/coordinator.h"
+#include "client/door.h"
 #include "client/health_runner.h"
 #include "engine/engine.h"
 
 namespace holdfast::client {
 
+class BlockedCaller;
 class LeaseHandle;
 
 // The threads around a Coordinator and its engine. A caller that finds a lane
@@ -29,6 +33,10 @@ class LeaseHandle;
 class Service : public std::enable_shared_from_this<Service> {
  public:
   static Result<std::shared_ptr<Service>> open(std::string_view url, const ClientOptions& options);
+  // On an engine that was opened as that session.
+  static Result<std::shared_ptr<Service>> open(std::unique_ptr<engine::Engine> engine,
+                                               const core::SessionId& session,
+                                               const ClientOptions& options);
   Service(const Service&) = delete;
   Service& operator=(const Service&) = delete;
 
@@ -50,9 +58,21 @@ class Service : public std::enable_shared_from_this<Service> {
   bool is_ours() const noexcept;
 
  private:
-  enum class Lead : std::uint8_t { here, keeper };
+  // Who sends what there is to send?
+  enum class Lead : std::uint8_t {
+    must,    // the caller, which waits for the outcomes
+    may,     // the caller, unless it is inside a callback
+    keeper,  // the keeper alone
+  };
+  // A caller that can be cancelled, or leads for others, lends its thread to a
+  // slow store only so long.
+  static constexpr Duration kStoppablePatience = std::chrono::milliseconds{5};
   struct Lane {
     std::thread::id submitting;  // who is inside engine_->submit()
+  };
+  struct Batch {
+    std::size_t lane;
+    std::span<const core::Command> commands;
   };
 
   Service(std::unique_ptr<engine::Engine> engine, Coordinator::Config config);
@@ -64,26 +84,35 @@ class Service : public std::enable_shared_from_this<Service> {
   void cancel_soon(core::ClaimId claim);
   Lease make_lease(std::shared_ptr<LeaseState> state);
   bool on_keeper() const noexcept { return keeper_id_.load() == std::this_thread::get_id(); }
+  bool on_engines_thread() const noexcept;
 
   // Carries out the effects and sends what there is to send, as long as this
-  // thread finds lanes idle. Takes the lock locked, leaves it unlocked.
-  void pump(std::unique_lock<std::mutex>& lock, engine::Patience patience, Lead lead = Lead::here);
-  void submit(std::size_t lane, std::span<const core::Command> batch, engine::Patience patience);
-  void perform(Effects effects);
+  // thread finds lanes idle. Takes the lock locked, leaves it unlocked. True if
+  // this thread sent something.
+  bool pump(std::unique_lock<std::mutex>& lock, engine::Patience patience, Lead lead);
+  std::optional<Batch> start_batch();
+  void submit(const Batch& batch, engine::Patience patience);
+  void perform(Effects effects) noexcept;
 
   void keep();  // the keeper thread
   bool look_after_time();
-  void answer_doorbell();
+  void answer_doorbell(engine::Patience patience);
+  // A caller that stands in the store's queue answers the bell itself until its
+  // wait is over; without effect if it need not, or somebody else does.
+  void wait_at_door(BlockedCaller& caller, core::ClaimId claim, base::Time deadline);
   void tidy_if_due(base::Time now);
-  void set_alarm();
+  base::Time next_due() const;  // for the keeper, but for what only it touches
+  void set_alarms();
+  void set_alarm(base::Time due);
+  void bring_alarm_forward();
   void nudge() noexcept;
 
-  class BlockedCaller;
+  class Pumping;
   class AsyncCaller;
-  class BlockedAnswer;
 
   const std::uint64_t generation_;
   std::unique_ptr<engine::Engine> engine_;
+  Door door_;
 
   std::mutex mutex_;  // guards down to the blank line
   Coordinator coordinator_;
@@ -98,7 +127,7 @@ class Service : public std::enable_shared_from_this<Service> {
   base::Time next_tidy_ = base::kNever;  // the keeper's
   base::FileDescriptor nudge_;           // eventfd
   base::FileDescriptor timer_;           // timerfd on CLOCK_BOOTTIME
-  CallbackThread callbacks_;
+  CallbackThreads callbacks_;
   std::unique_ptr<HealthRunner> health_;
   std::thread keeper_;
   std::atomic<std::thread::id> keeper_id_{};
@@ -119,8 +148,8 @@ class LeaseHandle {
  private:
   std::shared_ptr<Service> service_;
   std::shared_ptr<LeaseState> state_;
-  bool released_ = false;
-  std::optional<Error> outcome_;  // of the first release()
+  std::unique_ptr<const Error> failure_;  // of the first release()
+  std::atomic<bool> released_ = false;    // is_alive() may ask from another thread
 };
 
 }  // namespace holdfast::client

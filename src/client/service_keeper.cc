@@ -1,4 +1,5 @@
-// The keeper thread of a Service: time, doorbell, housekeeping.
+// The keeper thread of a Service: time, doorbell, housekeeping; and who stands
+// in for it at the door.
 
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -8,22 +9,22 @@
 #include <array>
 #include <cstdint>
 
+#include "client/blocked_callers.h"
 #include "client/service.h"
 
 namespace holdfast::client {
 namespace {
 
-constexpr Duration kTidyInterval = std::chrono::seconds{30};
+constexpr Duration kBreath = std::chrono::microseconds{200};
 
 }  // namespace
 
 void Service::keep() {
   keeper_id_ = std::this_thread::get_id();
   while (look_after_time()) {
-    set_alarm();
-    std::array<pollfd, 3> wanted{{{nudge_.get(), POLLIN, 0},
-                                  {timer_.get(), POLLIN, 0},
-                                  {engine_->doorbell_fd(), POLLIN, 0}}};
+    set_alarms();
+    std::array<pollfd, 3> wanted{
+        {{nudge_.get(), POLLIN, 0}, {timer_.get(), POLLIN, 0}, {door_.keeper_fd(), POLLIN, 0}}};
     if (poll(wanted.data(), wanted.size(), -1) < 0) {
       continue;  // a signal
     }
@@ -32,7 +33,7 @@ void Service::keep() {
       eventfd_read(nudge_.get(), &count);
     }
     if (wanted[2].revents != 0) {
-      answer_doorbell();
+      answer_doorbell(engine::Patience::none);  // a slow store must not delay a warning
     }
   }
 }
@@ -62,7 +63,7 @@ bool Service::look_after_time() {
     coordinator_.cancel(claim, why, now);
   }
   coordinator_.tick(now);
-  pump(lock, engine::Patience::none);  // a slow store must not delay a warning
+  pump(lock, engine::Patience::none, Lead::may);  // a slow store must not delay a warning
   tidy_if_due(now);
   return true;
 }
@@ -78,12 +79,34 @@ void Service::tidy_if_due(base::Time now) {
   }
 }
 
-void Service::set_alarm() {
+base::Time Service::next_due() const {
+  const base::Time wait = waits_.empty() ? base::kNever : waits_.begin()->first;
+  return std::min(coordinator_.next_due(), wait);
+}
+
+void Service::set_alarms() {
   const std::lock_guard lock{mutex_};
-  wakes_at_ = std::min({coordinator_.next_due(), health_->next_timeout(), next_tidy_});
-  if (!waits_.empty()) {
-    wakes_at_ = std::min(wakes_at_, waits_.begin()->first);
+  const base::Time due = std::min({next_due(), health_->next_timeout(), next_tidy_});
+  wakes_at_ = base::kNever;
+  set_alarm(due);
+}
+
+// With mutex_ held. The keeper is not to sleep past something that is due; but
+// not at once either: a caller that is just let in would share its processor
+// with the keeper, which has plenty of time to renew the grant.
+void Service::bring_alarm_forward() {
+  const base::Time due = next_due();
+  if (due < wakes_at_) {
+    set_alarm(std::max(due, base::BootClock::now() + kBreath));
   }
+}
+
+// With mutex_ held. Only ever brings the alarm forward.
+void Service::set_alarm(base::Time due) {
+  if (due >= wakes_at_ && wakes_at_ != base::kNever) {
+    return;
+  }
+  wakes_at_ = due;
   itimerspec alarm{};  // all zero: off
   if (wakes_at_ != base::kNever) {
     // Zero would switch it off; the past rings at once.
@@ -95,11 +118,34 @@ void Service::set_alarm() {
   timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &alarm, nullptr);
 }
 
-void Service::answer_doorbell() {
+void Service::answer_doorbell(engine::Patience patience) {
   const std::vector<engine::Ring> rings = engine_->answer_doorbell();
   std::unique_lock lock{mutex_};
   coordinator_.rang(rings, base::BootClock::now());
-  pump(lock, engine::Patience::none);  // a slow store must not delay a warning
+  pump(lock, patience, Lead::may);
+}
+
+void Service::wait_at_door(BlockedCaller& caller, core::ClaimId claim, base::Time deadline) {
+  {
+    const std::lock_guard lock{mutex_};
+    if (!coordinator_.stands_in_queue(claim)) {
+      return;
+    }
+  }
+  if (!door_.take()) {
+    return;
+  }
+  caller.sleeps_at = &door_;
+  while (!caller.box.settled() && base::BootClock::now() < deadline) {
+    const bool rang = door_.wait(deadline);
+    caller.sleeps_at = nullptr;
+    if (rang) {
+      answer_doorbell({std::min(deadline, base::BootClock::now() + kStoppablePatience)});
+    }
+    caller.sleeps_at = &door_;
+  }
+  caller.sleeps_at = nullptr;
+  door_.leave();
 }
 
 void Service::nudge() noexcept {

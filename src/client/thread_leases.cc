@@ -30,6 +30,10 @@ bool ThreadLeases::enter_again(Mode mode) {
   if (it == held_.end()) {
     return false;
   }
+  if (it->second.lease.loss()) {
+    throw LockError{{ErrorCode::lease_lost,
+                     "this thread's lease was lost; unlock before locking again", std::nullopt}};
+  }
   if (reentrancy_ == Reentrancy::refused) {
     throw LockError{{ErrorCode::invalid_argument,
                      "this thread holds the lock already; ask for Reentrancy::by_thread",
@@ -38,10 +42,6 @@ bool ThreadLeases::enter_again(Mode mode) {
   if (it->second.mode != mode) {
     throw LockError{{ErrorCode::invalid_argument,
                      "this thread holds the lock in another mode; release it first", std::nullopt}};
-  }
-  if (it->second.lease.loss()) {
-    throw LockError{{ErrorCode::lease_lost,
-                     "this thread's lease was lost; unlock before locking again", std::nullopt}};
   }
   ++it->second.depth;
   return true;

@@ -1,5 +1,6 @@
 #include "client/wish.h"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -97,11 +98,13 @@ Result<Wish> make_wish(std::string_view name, const AcquireOptions& options,
                 .queue = options.wait != Duration::zero(),
                 .barge = !options.fair,
                 .hand_over = options.hand_over,
-                .grace = options.grace.value_or(options.ttl / 5)};
-  wish.max_hold = options.max_hold;
+                .grace = options.grace.value_or(options.ttl / kGracesPerTtl)};
+  if (options.max_hold <= kLongestWait) {
+    wish.max_hold = options.max_hold;
+  }
   if (options.health_check) {
-    wish.health =
-        std::make_shared<HealthCheck>(HealthCheck{options.health_check, options.health_timeout});
+    wish.health = std::make_shared<HealthCheck>(
+        HealthCheck{options.health_check, std::min(options.health_timeout, kLongestWait)});
   }
   if (options.owner) {
     wish.owner = options.owner->id();

@@ -9,6 +9,9 @@
 
 namespace holdfast::client {
 
+// Whatever is longer counts as for ever: no clock can be added to it.
+inline constexpr Duration kLongestWait = std::chrono::hours{24 * 365 * 100};
+
 // invalid_argument unless 1 to 255 bytes.
 Result<void> check_name(std::string_view name);
 

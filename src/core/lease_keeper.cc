@@ -3,15 +3,17 @@
 #include <algorithm>
 #include <bit>
 #include <chrono>
+#include <functional>
 
 namespace holdfast::core {
 namespace {
 
-constexpr Duration kFixedDrift = std::chrono::milliseconds{2};
-constexpr int kDriftDivisor = 100;
 // The grid is about this fraction of the interval: early enough to batch,
 // seldom enough to cost nothing.
 constexpr int kGridDivisor = 6;
+
+// Dates that may stay behind in a small agenda.
+constexpr std::size_t kMostLeftBehind = 64;
 
 Time on_grid(Time when, Duration interval) {
   const auto width = static_cast<std::uint64_t>(std::max<Duration::rep>(interval.count(), 1));
@@ -58,31 +60,60 @@ Time LeaseKeeper::next() const noexcept {
 void LeaseKeeper::Agenda::set(std::uint64_t key, Time when) {
   const auto [it, added] = dates_.try_emplace(key, when);
   if (!added) {
-    order_.erase({it->second, key});
+    if (it->second == when) {
+      return;
+    }
     it->second = when;
   }
-  order_.emplace(when, key);
+  heap_.emplace_back(when, key);
+  std::ranges::push_heap(heap_, std::greater{});
+  tidy();
 }
 
 void LeaseKeeper::Agenda::erase(std::uint64_t key) {
-  if (const auto it = dates_.find(key); it != dates_.end()) {
-    order_.erase({it->second, key});
-    dates_.erase(it);
+  if (dates_.erase(key) > 0) {
+    tidy();
   }
 }
 
 std::vector<std::uint64_t> LeaseKeeper::Agenda::take(Time now) {
   std::vector<std::uint64_t> keys;
-  while (!order_.empty() && order_.begin()->first <= now) {
-    keys.push_back(order_.begin()->second);
-    dates_.erase(order_.begin()->second);
-    order_.erase(order_.begin());
+  while (!heap_.empty() && heap_.front().first <= now) {
+    if (stands(heap_.front())) {
+      keys.push_back(heap_.front().second);
+      dates_.erase(heap_.front().second);
+    }
+    pop();
   }
+  tidy();
   return keys;
 }
 
 Time LeaseKeeper::Agenda::next() const noexcept {
-  return order_.empty() ? base::kNever : order_.begin()->first;
+  return heap_.empty() ? base::kNever : heap_.front().first;
+}
+
+bool LeaseKeeper::Agenda::stands(const Entry& entry) const {
+  const auto it = dates_.find(entry.second);
+  return it != dates_.end() && it->second == entry.first;
+}
+
+void LeaseKeeper::Agenda::pop() {
+  std::ranges::pop_heap(heap_, std::greater{});
+  heap_.pop_back();
+}
+
+void LeaseKeeper::Agenda::tidy() {
+  if (heap_.size() > dates_.size() + dates_.size() / 4 + kMostLeftBehind) {
+    heap_ = {};  // gives its memory back as well
+    for (const auto& [key, when] : dates_) {
+      heap_.emplace_back(when, key);
+    }
+    std::ranges::make_heap(heap_, std::greater{});
+  }
+  while (!heap_.empty() && !stands(heap_.front())) {
+    pop();
+  }
 }
 
 }  // namespace holdfast::core

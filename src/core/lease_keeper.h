@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <set>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -45,9 +44,12 @@ class LeaseKeeper {
   std::size_t warning() const noexcept { return warnings_.size(); }
 
  private:
-  // A calendar with at most one date a key.
+  // A calendar with at most one date a key. A process may hold very many
+  // leases, so it is lean: a heap, in which moved and erased dates stay behind
+  // until they come up or are too many.
   class Agenda {
    public:
+    Agenda() { dates_.max_load_factor(kLeanLoad); }
     void set(std::uint64_t key, Time when);
     void erase(std::uint64_t key);
     bool has(std::uint64_t key) const { return dates_.contains(key); }
@@ -56,7 +58,12 @@ class LeaseKeeper {
     std::size_t size() const noexcept { return dates_.size(); }
 
    private:
-    std::set<std::pair<Time, std::uint64_t>> order_;
+    using Entry = std::pair<Time, std::uint64_t>;
+    bool stands(const Entry& entry) const;
+    void pop();
+    void tidy();
+
+    std::vector<Entry> heap_;  // the earliest on top, and that one stands
     std::unordered_map<std::uint64_t, Time> dates_;
   };
 

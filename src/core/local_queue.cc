@@ -1,6 +1,7 @@
 #include "core/local_queue.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace holdfast::core {
 namespace {
@@ -15,6 +16,41 @@ bool stands_equally(const Terms& asked, const Terms& wanted) {
 }
 
 }  // namespace
+
+bool LocalQueue::Users::contain(ClaimId claim) const {
+  return first_ == claim || std::ranges::find(others_, claim) != others_.end();
+}
+
+void LocalQueue::Users::add(ClaimId claim) {
+  if (first_ == 0) {
+    first_ = claim;
+    return;
+  }
+  auto last = others_.before_begin();
+  while (std::next(last) != others_.end()) {
+    ++last;
+  }
+  others_.insert_after(last, claim);
+}
+
+void LocalQueue::Users::remove(ClaimId claim) {
+  if (first_ != claim) {
+    others_.remove(claim);
+  } else if (others_.empty()) {
+    first_ = 0;
+  } else {
+    first_ = others_.front();
+    others_.pop_front();
+  }
+}
+
+std::vector<ClaimId> LocalQueue::Users::all() const {
+  std::vector<ClaimId> all(others_.begin(), others_.end());
+  if (first_ != 0) {
+    all.insert(all.begin(), first_);
+  }
+  return all;
+}
 
 LocalQueue::Tenancy* LocalQueue::find(TenancyId id) {
   const auto it = std::ranges::find(tenancies_, id, &Tenancy::id);
@@ -83,7 +119,7 @@ LocalQueue::Tenancy& LocalQueue::stand(const Claim& claim, bool strict,
 }
 
 void LocalQueue::admit(Tenancy& tenancy, ClaimId claim, Steps& steps) {
-  tenancy.users.push_back(claim);
+  tenancy.users.add(claim);
   steps.emplace_back(Admit{claim, tenancy.id, tenancy.passed});
 }
 
@@ -203,13 +239,12 @@ std::optional<ClaimId> LocalQueue::denied(TenancyId id, Time now, Steps& steps) 
 }
 
 void LocalQueue::let_go(ClaimId claim, Time now, Steps& steps) {
-  const auto it = std::ranges::find_if(tenancies_, [claim](const Tenancy& tenancy) {
-    return std::ranges::find(tenancy.users, claim) != tenancy.users.end();
-  });
+  const auto it = std::ranges::find_if(
+      tenancies_, [claim](const Tenancy& tenancy) { return tenancy.users.contain(claim); });
   if (it == tenancies_.end()) {
     return;
   }
-  std::erase(it->users, claim);
+  it->users.remove(claim);
   admit_from_line(now, steps);
   if (!it->users.empty()) {
     serve(now, steps);
@@ -252,15 +287,27 @@ void LocalQueue::gone(TenancyId id, Time now, Steps& steps) {
   serve(now, steps);
 }
 
-const std::vector<ClaimId>& LocalQueue::users(TenancyId id) const {
-  static const std::vector<ClaimId> kNobody;
+std::vector<ClaimId> LocalQueue::users(TenancyId id) const {
   const Tenancy* tenancy = find(id);
-  return tenancy == nullptr ? kNobody : tenancy->users;
+  return tenancy == nullptr ? std::vector<ClaimId>{} : tenancy->users.all();
 }
 
 std::optional<ClaimId> LocalQueue::stands_for(TenancyId id) const {
   const Tenancy* tenancy = find(id);
   return tenancy == nullptr || tenancy->held ? std::nullopt : std::optional{tenancy->stands_for};
+}
+
+std::vector<ClaimId> LocalQueue::in_line() const {
+  std::vector<ClaimId> claims;
+  for (const Claim& claim : line_) {
+    claims.push_back(claim.id);
+  }
+  for (const Tenancy& tenancy : tenancies_) {
+    if (tenancy.strict && !tenancy.held) {
+      claims.push_back(tenancy.stands_for);
+    }
+  }
+  return claims;
 }
 
 std::optional<TenancyId> LocalQueue::first_waiting() const {

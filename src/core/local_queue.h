@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <forward_list>
 #include <list>
 #include <optional>
 #include <variant>
@@ -10,8 +11,11 @@
 
 namespace holdfast::core {
 
-using ClaimId = std::uint64_t;    // one caller's wish for the lock
+using ClaimId = std::uint64_t;    // one caller's wish for the lock; never 0
 using TenancyId = std::uint64_t;  // one stay of this process: from asking the store to letting go
+
+// For hash tables of things that are many: half the buckets, hardly slower.
+inline constexpr float kLeanLoad = 2;
 
 struct Terms {
   Shape shape;
@@ -21,6 +25,12 @@ struct Terms {
   bool barge = false;           // may overtake the store's queue
   std::uint32_t hand_over = 0;  // 0: stands in the store's queue by itself
   Duration grace{};             // no entry with less than this left to trust
+
+  // How often a lease is renewed, and a waiter says that it lives.
+  Duration refresh_interval() const noexcept { return ttl / kRefreshesPerTtl; }
+  // How long the store waits for the next heartbeat, and how long a pushed
+  // grant lasts before its first renewal.
+  Duration window() const noexcept { return refresh_interval() * 2; }
 
   // May the lock pass from one to the other without the store?
   bool passes_to(const Terms& next) const noexcept {
@@ -90,10 +100,12 @@ class LocalQueue {
   void stop_hoping(Time now, Steps& steps) { serve(now, steps); }
 
   // Those who hold the lock under this tenancy.
-  const std::vector<ClaimId>& users(TenancyId tenancy) const;
+  std::vector<ClaimId> users(TenancyId tenancy) const;
   // The claim a tenancy that is not granted yet stands for.
   std::optional<ClaimId> stands_for(TenancyId tenancy) const;
 
+  // Those who were not admitted yet.
+  std::vector<ClaimId> in_line() const;
   // The tenancy that has been waiting longest for the store's grant.
   std::optional<TenancyId> first_waiting() const;
 
@@ -104,6 +116,19 @@ class LocalQueue {
   struct Claim {
     ClaimId id;
     Terms terms;
+  };
+  // Hardly ever more than one: that one needs no memory of its own.
+  class Users {
+   public:
+    bool empty() const noexcept { return first_ == 0; }
+    bool contain(ClaimId claim) const;
+    void add(ClaimId claim);
+    void remove(ClaimId claim);
+    std::vector<ClaimId> all() const;
+
+   private:
+    ClaimId first_ = 0;
+    std::forward_list<ClaimId> others_;  // at most kMaxHandOver
   };
   struct Tenancy {
     TenancyId id;
@@ -116,7 +141,7 @@ class LocalQueue {
     std::uint32_t passed = 0;  // hand-overs and further readers so far
     Time granted_at{};
     Time trusted_until{};
-    std::vector<ClaimId> users;
+    Users users;
 
     bool stands_for_line() const noexcept { return !held && !strict; }
     // Until when it may pass to a claim with these terms, once it is free.

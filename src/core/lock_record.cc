@@ -11,7 +11,7 @@ Outcome failed(ErrorCode code, std::string text) {
   return {.status = Status::failed, .error = Error{code, std::move(text), std::nullopt}};
 }
 
-// Tokens never wrap. The clock alone gets here in the year 2255.
+// Tokens never wrap.
 Outcome out_of_tokens() {
   return failed(ErrorCode::unavailable, "this name has used up its tokens; use another name");
 }

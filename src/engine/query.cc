@@ -72,8 +72,9 @@ Result<void> Query::finish() const {
         known += known.empty() ? "" : ", ";
         known += one;
       }
-      return fail(ErrorCode::invalid_argument,
-                  "a " + url_.scheme + " store has no option '" + key + "'; it knows: " + known);
+      std::string text = "a " + url_.scheme + " store has no option '";
+      text.append(key).append("'; it knows: ").append(known);
+      return fail(ErrorCode::invalid_argument, std::move(text));
     }
   }
   return {};

@@ -45,6 +45,9 @@ class RunLoss : public CommandTest {
   }
 };
 
+// Waits for more than one ttl.
+class RunLossLongRun : public RunLoss {};
+
 TEST_F(RunLoss, ByForceEndsTheWholeGroupFirst) {
   Process holder = start_stubborn({"--ttl", "3s"});
   Process next = start_next();
@@ -82,21 +85,21 @@ TEST_F(RunLoss, ByPauseOfTheHolderEndsTheWholeGroupFirst) {
   EXPECT_EQ(holder.wait(), 76);
 }
 
-TEST_F(RunLoss, AtTheEndOfMaxHoldEndsTheWholeGroupFirst) {
+TEST_F(RunLossLongRun, AtTheEndOfMaxHoldEndsTheWholeGroupFirst) {
   Process holder = start_stubborn({"--ttl", "2s", "--max-hold", "500ms"});
   Process next = start(run("x", {}, kCount));
   expect_clean_hand_over(next);
   EXPECT_EQ(holder.wait(), 76);
 }
 
-TEST_F(RunLoss, WithoutRenewalComesAfterOneTtl) {
+TEST_F(RunLossLongRun, WithoutRenewalComesAfterOneTtl) {
   Process holder = start_stubborn({"--ttl", "2s", "--no-renew"});
   Process next = start(run("x", {}, kCount));
   expect_clean_hand_over(next);
   EXPECT_EQ(holder.wait(), 76);
 }
 
-TEST_F(RunLoss, WithRenewalDoesNotComeByItself) {
+TEST_F(RunLossLongRun, WithRenewalDoesNotComeByItself) {
   Process holder = start(run("x", {"--ttl", "2s"}, "touch \"$DIR/in\"; sleep 4; exit 7"));
   ASSERT_TRUE(appears("in"));
   EXPECT_EQ(holder.wait(), 7);
@@ -114,7 +117,7 @@ TEST_F(RunLoss, MayBeIgnored) {
   EXPECT_EQ(holder.wait(), 6);
 }
 
-TEST_F(RunLoss, IsNotForgottenWhenTheCommandEndsWellMeanwhile) {
+TEST_F(RunLossLongRun, IsNotForgottenWhenTheCommandEndsWellMeanwhile) {
   Process holder = start(run(
       "x", {"--ttl", "3s"},
       "touch \"$DIR/in\"; while [ ! -e \"$DIR/go\" ]; do sleep 0.01; done; touch \"$DIR/out\""));

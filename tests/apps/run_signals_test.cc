@@ -86,7 +86,7 @@ TEST_F(RunSignals, ASignalThatWasIgnoredFromTheStartStaysIgnored) {
   EXPECT_EQ(process.wait(), 5);
 }
 
-TEST_F(RunSignals, AStoppedCommandKeepsItsLock) {
+TEST_F(RunSignals, AStoppedCommandKeepsItsLockLongRun) {
   Process process = start(run(
       "x", {"--ttl", "2s"},
       "echo $$ >\"$DIR/pid\"; touch \"$DIR/in\"; while [ ! -e \"$DIR/go\" ]; do sleep 0.01; done"));

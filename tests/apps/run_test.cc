@@ -112,6 +112,13 @@ TEST_F(Run, GivesTheCommandAProcessGroupAndNoDescriptorsOfOurs) {
   EXPECT_EQ(descriptors, without.out());
 }
 
+TEST_F(Run, LeavesNoTraceInHowTheCommandTakesSignals) {
+  const std::string script = "grep -E '^Sig(Blk|Ign|Cgt)' /proc/self/status";
+  Process without = Process::start({"sh", "-c", script});
+  EXPECT_EQ(without.wait(), 0);
+  EXPECT_EQ(call(run("x", {}, script)).out, without.out());
+}
+
 TEST_F(Run, WithJsonTellsErrorsInJson) {
   Process holder = start(run("x", {}, "touch \"$DIR/in\"; exec sleep 60"));
   ASSERT_TRUE(appears("in"));

@@ -1,6 +1,9 @@
 // The asynchronous twin, from Asio coroutines.
 // GCC's own code for a coroutine is what this warns of.
 #pragma GCC diagnostic ignored "-Wzero-as-null-pointer-constant"
+#ifdef __SANITIZE_THREAD__
+#define BOOST_ASIO_DISABLE_FENCED_BLOCK  // the sanitizer does not understand fences
+#endif
 
 #include <holdfast/asio.h>
 

@@ -47,6 +47,8 @@ TEST(Coverage, HarnessesClaimWhatTheirEnginesDeclare) {
     EXPECT_EQ(entry.claims.shared, row.shared);
     EXPECT_EQ(entry.claims.permits, row.permits);
     EXPECT_EQ(entry.claims.lease, row.lease);
+    EXPECT_EQ(entry.claims.event,
+              row.wake_up == WakeUp::event || row.wake_up == WakeUp::event_herd);
     if (!entry.missing || !entry.missing()) {
       EXPECT_GE(entry.make()->shortest_ttl(), row.min_ttl);
       EXPECT_LE(entry.make()->renewable_ttl(), row.max_ttl);
@@ -121,6 +123,13 @@ TEST(Coverage, NoEngineIsBothBuiltAndPlanned) {
     }
   }
   EXPECT_FALSE(table_below("## What each engine promises").empty());
+}
+
+TEST(Coverage, EveryEngineHasAPage) {
+  for (const Capabilities& row : declared()) {
+    std::ifstream page{std::string{HOLDFAST_SOURCE_DIR} + "/docs/engines/" + row.engine + ".md"};
+    EXPECT_TRUE(page) << "docs/engines/" << row.engine << ".md is missing";
+  }
 }
 
 }  // namespace

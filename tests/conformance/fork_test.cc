@@ -18,6 +18,12 @@ namespace {
 
 class Fork : public Conformance {
  protected:
+#ifdef __SANITIZE_THREAD__
+  static constexpr bool kChildMayHaveThreads = false;
+#else
+  static constexpr bool kChildMayHaveThreads = true;
+#endif
+
   // The child's answer, 0 if all went well; -1 if it crashed or hung.
   static int in_child(const std::function<int()>& work) {
     const pid_t child = ::fork();
@@ -68,6 +74,7 @@ TEST_P(Fork, TheChildsHandlesAreInertAndTheParentsLeaseLivesLongRun) {
 }
 
 TEST_P(Fork, ANewClientWorksInTheChild) {
+  if (!kChildMayHaveThreads) GTEST_SKIP() << "thread sanitizer cannot do that";
   auto client = open();
   auto lease = client->acquire(name());
   ASSERT_THAT(lease, IsOk());
@@ -86,6 +93,7 @@ TEST_P(Fork, ANewClientWorksInTheChild) {
 }
 
 TEST_P(ForkShared, TheChildsNewClientIsAStrangerToTheParents) {
+  if (!kChildMayHaveThreads) GTEST_SKIP() << "thread sanitizer cannot do that";
   auto client = open();
   auto lease = client->acquire(name());
   ASSERT_THAT(lease, IsOk());
@@ -114,6 +122,7 @@ TEST_P(ForkShared, TheChildsNewClientIsAStrangerToTheParents) {
 
 // Whatever the parent's threads are in the middle of.
 TEST_P(Fork, WhileTheParentsThreadsAreBusy) {
+  if (!kChildMayHaveThreads) GTEST_SKIP() << "thread sanitizer cannot do that";
   auto client = open();
   std::atomic<bool> done = false;
   std::atomic<int> turns = 0;

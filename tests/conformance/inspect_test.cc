@@ -153,6 +153,12 @@ TEST_P(InspectShared, ReadersAreShownAndForcedOneAndAll) {
   EXPECT_EQ(bystander().force_release(name()).value_or(0), 2U);
   EXPECT_TRUE(eventually([&] { return first->loss() == LossReason::revoked; }));
   EXPECT_TRUE(eventually([&] { return second->loss() == LossReason::revoked; }));
+  EXPECT_THAT(bystander().try_acquire(name(), reader), FailsWith(ErrorCode::busy))
+      << "no new grant beside revoked ones, of whatever kind";
+  ASSERT_THAT(first->release(), IsOk());
+  EXPECT_THAT(bystander().try_acquire(name(), reader), FailsWith(ErrorCode::busy));
+  ASSERT_THAT(second->release(), IsOk());
+  EXPECT_THAT(bystander().try_acquire(name(), reader), IsOk());
 }
 
 TEST_P(InspectPermits, ASemaphoreIsShownWithItsTotal) {

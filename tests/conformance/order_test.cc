@@ -1,5 +1,6 @@
 // First come, first served between clients; inside one client a bounded number
 // of hand-overs.
+#include <algorithm>
 #include <atomic>
 #include <mutex>
 #include <string>
@@ -100,6 +101,56 @@ TEST_P(Order, HandOversInsideAClientAreCounted) {
 TEST_P(Order, HandOversInsideAClientEndInTimeToo) {
   // Two turns of 30 ms are more than the 50 ms that a stay may be prolonged.
   EXPECT_LE(entries_before_the_other_client({.wait = kPatience, .hand_over = 60}, 30ms), 2);
+}
+
+TEST_P(Order, WaitersOfOneClientEnterInTheOrderOfTheirArrival) {
+  constexpr int kWaiters = 500;
+  auto client = open();
+  auto lease = client->acquire(name());
+  ASSERT_THAT(lease, IsOk());
+  std::mutex mutex;
+  std::vector<int> order;
+  for (int i = 0; i < kWaiters; ++i) {
+    client->acquire_then(name(), {.wait = kPatience}, [&, i](Result<Lease> mine) {
+      EXPECT_THAT(mine, IsOk());
+      const std::scoped_lock lock{mutex};
+      order.push_back(i);
+    });
+  }
+  lease->release_in_background();
+  EXPECT_TRUE(eventually([&] {
+    const std::scoped_lock lock{mutex};
+    return order.size() == kWaiters;
+  }));
+  EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
+}
+
+// Two of the crowd asked before the other client, two after it.
+TEST_P(Order, WithoutHandOverTheOrderIsThatOfArrivalWhateverTheClient) {
+  auto crowd = open();
+  auto other = open();
+  auto lease = crowd->acquire(name(), {.hand_over = 0});
+  ASSERT_THAT(lease, IsOk());
+  std::mutex mutex;
+  std::string order;
+  const auto ask = [&](Client& client, char who) {
+    client.acquire_then(name(), {.wait = kPatience, .hand_over = 0}, [&, who](Result<Lease> mine) {
+      EXPECT_THAT(mine, IsOk());
+      const std::scoped_lock lock{mutex};
+      order.push_back(who);
+    });
+  };
+  ask(*crowd, 'a');
+  ASSERT_TRUE(await_waiters(1));
+  ask(*other, 'b');
+  ASSERT_TRUE(await_waiters(2));
+  ask(*crowd, 'c');
+  lease->release_in_background();
+  EXPECT_TRUE(eventually([&] {
+    const std::scoped_lock lock{mutex};
+    return order.size() == 3;
+  }));
+  EXPECT_EQ(order, "abc");
 }
 
 TEST_P(Order, TheCrowdThatStoodBackIsServedAfterwards) {

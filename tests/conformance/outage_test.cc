@@ -21,7 +21,7 @@ HOLDFAST_RUN_ON(DuringOutage, harnesses_with(&Claims::outage, &Claims::lease));
 
 TEST_P(DuringOutage, AFailedRenewalIsTriedAgainLongRun) {
   const Duration ttl = harness().renewable_ttl();
-  auto client = open();
+  auto client = harness().open_impatient();
   auto lease = client->acquire(name(), {.ttl = ttl});
   ASSERT_THAT(lease, IsOk());
   auto outage = harness().begin_outage();
@@ -30,6 +30,38 @@ TEST_P(DuringOutage, AFailedRenewalIsTriedAgainLongRun) {
   EXPECT_TRUE(throughout(2 * ttl, [&] { return lease->is_alive(); }));
   EXPECT_FALSE(lease->lost().stop_requested());
   EXPECT_THAT(lease->release(), IsOk());
+}
+
+TEST_P(DuringOutage, ASlowRenewalIsNoLossLongRun) {
+  const Duration ttl = harness().renewable_ttl();
+  auto client = open();
+  auto lease = client->acquire(name(), {.ttl = ttl});
+  ASSERT_THAT(lease, IsOk());
+  auto outage = harness().begin_outage();
+  std::this_thread::sleep_for(ttl / 2);
+  outage.reset();
+  EXPECT_TRUE(throughout(ttl, [&] { return lease->is_alive(); }));
+  EXPECT_FALSE(lease->lost().stop_requested());
+}
+
+TEST_P(DuringOutage, AFailedReleaseIsTriedAgain) {
+  auto client = harness().open_impatient();
+  auto lease = client->acquire(name());
+  ASSERT_THAT(lease, IsOk());
+  auto outage = harness().begin_outage();
+  lease->release_in_background();
+  std::this_thread::sleep_for(200ms);  // let it fail; sooner is as good
+  outage.reset();
+  EXPECT_TRUE(await_nothing_left()) << "the lock stays taken until its ttl is over";
+}
+
+TEST_P(DuringOutage, AnAcquireSaysUnavailable) {
+  auto client = harness().open_impatient();
+  auto outage = harness().begin_outage();
+  auto refused = client->acquire(name(), {.ttl = 1s, .wait = kPatience});
+  EXPECT_THAT(refused, FailsWith(ErrorCode::unavailable));
+  outage.reset();
+  EXPECT_THAT(client->acquire(name(), {.wait = kPatience}), IsOk());
 }
 
 TEST_P(DuringOutage, TheHolderIsToldBeforeTheStoreLetsGo) {

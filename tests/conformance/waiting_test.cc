@@ -188,6 +188,24 @@ TEST_P(Waiting, ThenCallsBackExactlyOnceWhateverHappens) {
   EXPECT_EQ(calls, 2);
 }
 
+TEST_P(Waiting, ClosingTheClientEndsItsAsynchronousWaits) {
+  auto one = open();
+  auto lease = one->acquire(name());
+  ASSERT_THAT(lease, IsOk());
+  std::atomic<int> cancelled = 0;
+  auto other = open();
+  for (int i = 0; i < 3; ++i) {
+    other->acquire_then(name(), {.wait = kPatience}, [&](const Result<Lease>& result) {
+      EXPECT_THAT(result, FailsWith(ErrorCode::cancelled));
+      ++cancelled;
+    });
+  }
+  ASSERT_TRUE(eventually([&] { return !seen().queue.empty(); }));
+  other.reset();
+  EXPECT_TRUE(eventually([&] { return cancelled == 3; }));
+  EXPECT_TRUE(await_waiters(0));
+}
+
 TEST_P(Waiting, SignalsNeitherEndNorProlongIt) {
   struct sigaction interrupt {};
   interrupt.sa_handler = [](int) {};  // and no SA_RESTART

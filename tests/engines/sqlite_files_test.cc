@@ -123,6 +123,15 @@ TEST_F(SqliteFiles, WhoeverMayUseTheDatabaseMayRing) {
   EXPECT_EQ(fs::status(bells / id(1).hex()).permissions(), fs::perms{0660});
 }
 
+TEST_F(SqliteFiles, BellsThatOthersMayTouchAreNotTrusted) {
+  const fs::path bells = file().string() + "-bells";
+  fs::create_directory(bells);
+  fs::permissions(bells, fs::perms{0777});
+  EXPECT_EQ(open()->doorbell_fd(), -1);
+  fs::permissions(bells, fs::perms{0700});
+  EXPECT_GE(open()->doorbell_fd(), 0);
+}
+
 TEST_F(SqliteFiles, NothingButTheDatabaseIsLeftBehind) {
   {
     const auto a = open(1);

@@ -30,7 +30,9 @@ engine::Outcomes FakeStore::apply(std::span<const core::Command> batch, bool gho
           << (ghost ? " (ghost)" : "");
     });
     ledger_.note(command.name, before, record, {&command.operation, ghost});
-    forget_if_idle(command.name);
+    if (stage_.scenario.forgets_at_once) {
+      forget_if_idle(command.name);
+    }
   }
   version_ += wakes.empty() ? 0U : 1U;
   return outcomes;

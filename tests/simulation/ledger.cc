@@ -84,11 +84,11 @@ void Ledger::note_ends(Page& page, const std::string& name, const core::LockReco
       return false;
     }
     grant.ended = now;
-    if (lets_go(step, grant.id)) {
-      grant.end = End::released;
-    } else if (grant.expires <= now) {
+    if (grant.expires <= now) {
       grant.end = End::expired;
       grant.ended = grant.expires;
+    } else if (lets_go(step, grant.id)) {
+      grant.end = End::released;
     } else {
       grant.end = forces(step) ? End::forced : End::stolen;
       if (!forces(step)) {

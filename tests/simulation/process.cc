@@ -48,6 +48,7 @@ void Process::crash() {
   life_->died = stage_.now();
   witness_.crashed(*life_);
   missed_.clear();
+  untold_.clear();
   std::ranges::move(users_, std::back_inserter(dead_users_));
   users_.clear();
   coordinator_ = nullptr;
@@ -111,7 +112,13 @@ void Process::rings(const engine::Ring& ring) {
 
 // As Service::pump does: tell whoever must be told, send what there is to send.
 void Process::settle_down(bool ticked) {
-  perform(coordinator_->take_effects());
+  untold_.push_back(coordinator_->take_effects());
+  const bool slow = stage_.user_dice.permille(stage_.scenario.slow_to_tell);
+  if (slow && !untold_.back().empty()) {
+    tell_later();
+  } else {
+    tell_all();
+  }
   const bool lazy = stage_.network_dice.permille(stage_.scenario.lazy_send);
   if (!lazy) {
     send();
@@ -126,12 +133,28 @@ void Process::settle_down(bool ticked) {
   arm();
 }
 
-void Process::perform(client::Effects effects) {
-  for (auto& [receiver, result] : effects.grants) {
-    receiver->deliver(std::move(result));
+// What was decided first is told first.
+void Process::tell_all() {
+  while (!untold_.empty()) {
+    const client::Effects effects = std::move(untold_.front());
+    untold_.pop_front();
+    perform(effects);
   }
-  for (auto& [receiver, result] : effects.answers) {
-    receiver->answer(std::move(result));
+}
+
+// Its threads are told outside the client's lock: until they run, more happens.
+void Process::tell_later() {
+  const Duration late = stage_.user_dice.between(Duration{}, stage_.scenario.ttl / 10);
+  life_->disturb(stage_.now() + late);
+  enter_after(late, [this] { tell_all(); });
+}
+
+void Process::perform(const client::Effects& effects) {
+  for (const auto& [receiver, result] : effects.grants) {
+    receiver->deliver(result);
+  }
+  for (const auto& [receiver, result] : effects.answers) {
+    receiver->answer(result);
   }
   for (const auto& lease : effects.losses) {
     witness_.lost(*lease);
@@ -200,7 +223,7 @@ bool Process::may_have_changed() {
 }
 
 bool Process::is_idle() const {
-  return !life_->alive || (coordinator_->idle() && coordinator_->drained() &&
+  return !life_->alive || (untold_.empty() && coordinator_->idle() && coordinator_->drained() &&
                            coordinator_->next_due() == base::kNever);
 }
 

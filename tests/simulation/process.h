@@ -1,5 +1,6 @@
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -47,7 +48,9 @@ class Process {
  private:
   void resume();
   void settle_down(bool ticked);
-  void perform(client::Effects effects);
+  void tell_all();
+  void tell_later();
+  void perform(const client::Effects& effects);
   void send();
   void arm();
   void tick();
@@ -68,6 +71,7 @@ class Process {
   Time armed_ = base::kNever;
   std::uint64_t alarm_ = 0;
   bool send_later_ = false;
+  std::deque<client::Effects> untold_;
   std::uint64_t seen_version_ = 0;
 };
 

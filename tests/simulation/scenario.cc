@@ -25,7 +25,7 @@ void draw_locks(Scenario& it, Random& dice) {
 }
 
 void draw_network(Scenario& it, Random& dice) {
-  it.delay = dice.between(it.ttl / 2000, it.ttl / 60);
+  it.delay = dice.between(it.ttl / 2000, dice.below(8) == 0 ? it.ttl / 4 : it.ttl / 60);
   it.request_timeout = it.delay * 4 + dice.between(it.ttl / 20, it.ttl);
   it.request_lost = sometimes(dice, 3, 120);
   it.reply_lost = sometimes(dice, 3, 120);
@@ -53,6 +53,7 @@ void draw_processes(Scenario& it, Random& dice) {
   it.keeper_late = sometimes(dice, 4, 300);
   it.latest_keeper = dice.between(it.ttl / 100, it.ttl);
   it.lazy_send = sometimes(dice, 3, 500);
+  it.slow_to_tell = sometimes(dice, 4, 500);
   it.drift_ppm = dice.pick({0, 100, 9000});
 }
 
@@ -68,6 +69,7 @@ void draw_users(Scenario& it, Random& dice) {
   it.nested = sometimes(dice, 3, 300);
   it.stubborn = sometimes(dice, 3, 400);
   it.wrong_limit = sometimes(dice, 6, 100);
+  it.wrong_kind = sometimes(dice, 6, 100);
   it.long_hold = sometimes(dice, 2, 400);
   it.asks_for_answer = dice.pick({0, 300, 1000});
   it.hand_overs = dice.pick<std::vector<std::uint32_t>>(
@@ -77,16 +79,19 @@ void draw_users(Scenario& it, Random& dice) {
 }
 
 // Trouble of no kind: here the strictest promises can be checked.
-void soothe(Scenario& it) {
+void soothe(Scenario& it, bool with_bells) {
+  if (with_bells) {
+    it.ring_lost = it.ring_late = 0;
+  }
   it.request_lost = it.reply_lost = it.refused = it.ghost = it.partial = it.spike = 0;
-  it.crashes = it.pauses = it.partitions = it.outages = it.keeper_late = 0;
+  it.crashes = it.pauses = it.partitions = it.outages = it.keeper_late = it.slow_to_tell = 0;
 }
 
 }  // namespace
 
 bool Scenario::calm() const noexcept {
   return request_lost + reply_lost + refused + ghost + partial + spike + crashes + pauses +
-             partitions + outages + keeper_late ==
+             partitions + outages + keeper_late + slow_to_tell ==
          0;
 }
 
@@ -96,21 +101,22 @@ Scenario draw_scenario(std::uint64_t seed) {
   it.seed = seed;
   it.ttl = dice.pick<Duration>({60ms, 300ms, 1s, 4s});
   it.processes = dice.between(1, 5);
-  it.users = dice.between(1, 4);
-  it.cycles = dice.between(2, 6);
+  it.users = dice.between(1, 5);
+  it.cycles = dice.pick({2, 4, 8, 16});
   it.lanes = static_cast<std::size_t>(dice.between(1, 2));
   it.backstop = dice.between(it.ttl / 6, it.ttl * 2);
   it.patience = dice.between(it.ttl / 2, it.ttl * 4);
-  it.length = it.ttl * dice.between(6, 16);
+  it.length = it.ttl * dice.between(6, 24);
   it.pushes_tokens = dice.below(4) != 0;
   it.counts_changes = dice.coin();
   it.tidies = dice.coin();
+  it.forgets_at_once = dice.coin();
   draw_locks(it, dice);
   draw_network(it, dice);
   draw_processes(it, dice);
   draw_users(it, dice);
   if (dice.below(6) == 0) {
-    soothe(it);
+    soothe(it, dice.coin());
   }
   return it;
 }

@@ -42,7 +42,8 @@ struct Scenario {
   // The store and its doorbell
   bool pushes_tokens = true;
   bool counts_changes = false;  // may_have_changed() says no where it can
-  bool tidies = false;          // forgets idle names by itself now and then
+  bool tidies = false;          // settles and forgets by itself now and then
+  bool forgets_at_once = true;  // names that are idle; else when it tidies
 
   // Network
   Duration delay{};  // one way, at most
@@ -70,7 +71,8 @@ struct Scenario {
   Duration longest_outage{};
   int keeper_late = 0;
   Duration latest_keeper{};
-  int lazy_send = 0;  // commands gather before they are sent
+  int lazy_send = 0;     // commands gather before they are sent
+  int slow_to_tell = 0;  // threads come late to what they are told
   int drift_ppm = 0;
 
   // Users
@@ -85,6 +87,7 @@ struct Scenario {
   int nested = 0;
   int stubborn = 0;  // go on for a while after lost()
   int wrong_limit = 0;
+  int wrong_kind = 0;
   int long_hold = 0;
   int asks_for_answer = 0;
   std::vector<std::uint32_t> hand_overs;
@@ -94,6 +97,9 @@ struct Scenario {
   Duration longest_ttl() const noexcept { return ttl * 2; }
   // Nothing ever delays or loses a message, a tick or a process.
   bool calm() const noexcept;
+  bool rings_well() const noexcept { return ring_lost + ring_late == 0; }
+  // Round trips are nothing beside the leases.
+  bool quick_for(Duration lease) const noexcept { return delay * 140 <= lease; }
 };
 
 Scenario draw_scenario(std::uint64_t seed);

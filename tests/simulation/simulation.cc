@@ -17,6 +17,25 @@ namespace {
 // No honest run comes near.
 constexpr std::uint64_t kMostSteps = 400'000;
 
+// What is asked by an administrator is answered, once.
+class OneAnswer : public client::AnswerReceiver {
+ public:
+  explicit OneAnswer(Process& process) : process_{process}, life_{process.shared_life()} {}
+  ~OneAnswer() override {
+    if (answers_ != 1 && life_->alive) {
+      process_.stage().violate("errors", "a question was not answered once");
+    }
+  }
+  OneAnswer(const OneAnswer&) = delete;
+  OneAnswer& operator=(const OneAnswer&) = delete;
+  void answer(Result<std::uint32_t> /*result*/) override { ++answers_; }
+
+ private:
+  Process& process_;
+  std::shared_ptr<Life> life_;
+  int answers_ = 0;
+};
+
 class World {
  public:
   World(const Scenario& scenario, Mutant mutant, std::ostream* trace)
@@ -106,13 +125,13 @@ class World {
     }
     const NamedLock& lock = some_lock();
     core::Operation what = core::Revoke{stage_.fault_dice.below(3) == 0};
-    if (lock.kind == Kind::semaphore && stage_.fault_dice.coin()) {
+    if (stage_.fault_dice.below(lock.kind == Kind::semaphore ? 2 : 4) == 0) {
       const auto limit = static_cast<std::uint32_t>(1 + stage_.fault_dice.below(kMostPermits));
       stage_.limits[lock.name] = limit;
       what = core::Resize{limit};
     }
     process.enter(process.life(), [&process, &lock, what] {
-      process.coordinator().ask({lock.name, what}, nullptr);
+      process.coordinator().ask({lock.name, what}, std::make_shared<OneAnswer>(process));
     });
   }
 
@@ -122,7 +141,7 @@ class World {
                        std::chrono::seconds{10};
     Time watched = kStart;
     while (stage_.timeline.step()) {
-      if (stage_.now() - watched > scenario.ttl / 10) {
+      if (stage_.now() - watched > witness_.patience_for_free_lock() / 4) {
         watched = stage_.now();
         witness_.watch_liveness();
       }

@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <iostream>
+#include <sstream>
 #include <string>
 
 #include "simulation/simulation.h"
@@ -50,6 +52,18 @@ TEST_P(Simulation, SeedsKeepTheContract) {
       ++failures;
       ADD_FAILURE() << complaint(first + i, report.verdict);
     }
+  }
+}
+
+// What a failing seed shows once, it shows again.
+TEST(SimulationReplay, IsTheSameRun) {
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    std::ostringstream first;
+    std::ostringstream second;
+    run(draw_scenario(seed), Mutant::none, &first);
+    run(draw_scenario(seed), Mutant::none, &second);
+    ASSERT_FALSE(first.str().empty());
+    ASSERT_EQ(first.str(), second.str()) << "seed " << seed;
   }
 }
 

@@ -97,17 +97,23 @@ Duration User::draw_hold(Duration ttl) {
 
 void User::draw_shape(Plan& plan) {
   AcquireOptions& options = plan.options;
-  if (plan.lock->kind == Kind::shared_mutex && dice_.below(3) != 0) {
+  Kind kind = plan.lock->kind;
+  if (dice_.permille(stage_.scenario.wrong_kind)) {
+    kind = kind == Kind::semaphore ? Kind::mutex : Kind::semaphore;
+  }
+  plan.may_be_refused = stage_.scenario.wrong_kind > 0;
+  if (kind == Kind::shared_mutex && dice_.below(3) != 0) {
     options.mode = Mode::shared;
   }
-  if (plan.lock->kind == Kind::semaphore) {
+  if (kind == Kind::semaphore) {
     options.mode = Mode::permits;
-    options.of = stage_.limits.at(plan.lock->name);
+    options.of = std::max(stage_.limits.at(plan.lock->name), 1U);
     if (dice_.permille(stage_.scenario.wrong_limit)) {
       options.of = options.of % kMostPermits + 1;
     }
     options.permits = dice_.coin() ? 1 : static_cast<std::uint32_t>(1 + dice_.below(options.of));
-    plan.may_be_refused = stage_.scenario.wrong_limit > 0 || stage_.scenario.admin_acts > 0;
+    plan.may_be_refused =
+        plan.may_be_refused || stage_.scenario.wrong_limit > 0 || stage_.scenario.admin_acts > 0;
   }
 }
 
@@ -147,8 +153,10 @@ void User::acquire(const Plan& plan) {
   if (dice_.permille(stage_.scenario.health)) {
     wish->health = std::make_shared<client::HealthCheck>(
         client::HealthCheck{[this, call] {
-                              call->sick = call->sick || dice_.below(4) == 0;
-                              return !call->sick;
+                              if (dice_.below(4) == 0) {
+                                call->sick_since = call->sick_since.value_or(stage_.now());
+                              }
+                              return !call->sick_since;
                             },
                             std::chrono::seconds{1}});
   }
@@ -166,12 +174,14 @@ void User::acquire(const Plan& plan) {
 }
 
 void User::cancel(const std::shared_ptr<Call>& call, core::ClaimId claim, ErrorCode why) {
-  const bool waits = !call->finished;
-  if (waits) {
+  const bool cancelled = process_.coordinator().cancel(claim, why, process_.local_now());
+  if (cancelled) {
     call->cancelled = why;
-    tell([&](auto& out) { out << "call " << call->number << ": " << to_string(why); });
+    tell([&](auto& out) { out << "call " << call->number << ": gives up"; });
   }
-  if (process_.coordinator().cancel(claim, why, process_.local_now()) != waits) {
+  // Otherwise it was answered, though perhaps nobody told it yet.
+  const bool waits = !call->finished;
+  if (cancelled != waits && (cancelled || stage_.scenario.slow_to_tell == 0)) {
     stage_.violate("S5", "the coordinator and call " + std::to_string(call->number) +
                              " do not agree whether it waits");
   }
@@ -190,14 +200,18 @@ void User::delivered(const std::shared_ptr<Call>& call, const Plan& plan,
   });
   const bool nested = result && process_.witness().find(**result) != nullptr;
   process_.witness().delivered(*call, result);
-  if (!result) {
-    if (!plan.inner) {
-      think();
-    }
-  } else if (!nested) {
+  if (result && !nested) {
     const auto hold = process_.witness().find(**result);
     holds_.push_back(hold);
     work(hold, plan);
+  }
+  if (plan.inner) {
+    --inner_calls_;
+    for (const auto& hold : std::exchange(to_let_go_, {})) {
+      process_.enter_after(Duration{}, [this, hold] { let_go(hold); });
+    }
+  } else if (!result) {
+    think();
   }
 }
 
@@ -232,10 +246,12 @@ void User::nest(const std::shared_ptr<Hold>& hold, const Plan& plan) {
   inner.cancel_after = stage_.scenario.ttl;
   inner.cancel_as = ErrorCode::cancelled;
   inner.hold = draw_hold(plan.options.ttl);
-  if (inner.lock->kind == Kind::shared_mutex && dice_.coin()) {
+  if (plan.options.mode != Mode::permits && inner.lock->kind == Kind::shared_mutex &&
+      dice_.coin()) {
     inner.options.mode = plan.options.mode == Mode::shared ? Mode::exclusive : Mode::shared;
     inner.may_be_refused = true;
   }
+  ++inner_calls_;
   acquire(inner);
 }
 
@@ -253,6 +269,10 @@ void User::hears_of_loss(const LeaseState& lease) {
 }
 
 void User::let_go(const std::shared_ptr<Hold>& hold) {
+  if (inner_calls_ > 0) {
+    to_let_go_.push_back(hold);
+    return;
+  }
   if (std::erase(holds_, hold) == 0) {
     return;
   }

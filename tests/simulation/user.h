@@ -55,7 +55,9 @@ class User {
   std::uint64_t owner_;
   bool stubborn_;
   int cycles_ = 0;
+  int inner_calls_ = 0;  // this thread is waiting for them
   std::vector<std::shared_ptr<Hold>> holds_;
+  std::vector<std::shared_ptr<Hold>> to_let_go_;
 };
 
 }  // namespace holdfast::sim

@@ -41,7 +41,7 @@ struct Call {
   Time begun{};
   bool finished = false;
   bool may_be_refused = false;
-  bool sick = false;  // its health check said no
+  std::optional<Time> sick_since;  // its health check said no
   std::optional<ErrorCode> cancelled;
 
   bool in_line() const noexcept { return wish.terms.hand_over > 0; }
@@ -81,6 +81,7 @@ class Witness {
   std::shared_ptr<Hold> find(const client::LeaseState& state);
 
   // --- what is checked now and then, and at the end
+  Duration patience_for_free_lock() const;
   void watch_liveness();
   void finish();
 
@@ -96,11 +97,11 @@ class Witness {
   void check_tenancy(const Hold& hold, Grant& grant);
   void check_local_order(const Call& call);
   void check_belief(Hold& hold, Time now);
+  void check_bounds(const Hold& hold, const Grant& grant);
   void check_warning(const Hold& hold, Time next_due, bool ticked);
   void check_needless_loss(const Hold& hold);
   void check_unused_grants(const std::string& name, Duration bound);
   void sweep(const std::string& name);
-  Duration patience_for_free_lock() const;
 
   Stage& stage_;
   Ledger& ledger_;

@@ -12,10 +12,22 @@ namespace holdfast::test {
 
 Harness::Harness() : prefix_{"t-" + base::Id::random().hex().substr(0, 12) + "-"} {}
 
-std::unique_ptr<Client> Harness::open(ClientOptions options) const {
-  auto client = Client::open(url(), std::move(options));
-  if (!client) throw std::runtime_error{url() + ": " + client.error().text};
+namespace {
+
+std::unique_ptr<Client> open_or_throw(const std::string& url, ClientOptions options) {
+  auto client = Client::open(url, std::move(options));
+  if (!client) throw std::runtime_error{url + ": " + client.error().text};
   return std::make_unique<Client>(std::move(*client));
+}
+
+}  // namespace
+
+std::unique_ptr<Client> Harness::open(ClientOptions options) const {
+  return open_or_throw(url(), std::move(options));
+}
+
+std::unique_ptr<Client> Harness::open_impatient() const {
+  return open_or_throw(impatient_url(), {});
 }
 
 std::string Harness::fresh_name() {

@@ -21,6 +21,7 @@ struct Claims {
   bool shared = true;     // readers and writers
   bool permits = true;    // semaphores
   bool lease = true;      // a ttl of the caller's choice
+  bool event = true;      // waiters are told; they need not ask
   bool processes = true;  // reachable from other processes, by url()
   bool outage = true;     // begin_outage() works
 };
@@ -48,6 +49,9 @@ class Harness {
   // A new Client, as different from the others as another process's. Throws
   // if the store cannot be opened.
   std::unique_ptr<Client> open(ClientOptions options = {}) const;
+  // The same, but it takes a store for unavailable after a fraction of
+  // renewable_ttl(), where it would rather wait by default.
+  std::unique_ptr<Client> open_impatient() const;
 
   // A name that nothing else uses. All start with name_prefix().
   std::string fresh_name();
@@ -63,6 +67,7 @@ class Harness {
   void let_expire(const Lease& lease);
 
   // Only where claims().outage.
+  virtual std::string impatient_url() const { return url(); }
   virtual std::unique_ptr<Outage> begin_outage() { return nullptr; }
 
  private:

@@ -20,6 +20,7 @@ class WriteLock : public Outage {
 class SqliteHarness : public Harness {
  public:
   std::string url() const override { return "sqlite:" + (dir_ / "locks.db").string(); }
+  std::string impatient_url() const override { return url() + "?busy_timeout=50ms"; }
   std::unique_ptr<Outage> begin_outage() override { return std::make_unique<WriteLock>(url()); }
 
  private:

@@ -273,6 +273,34 @@ TEST_F(CoordinatorAcquire, TheSameOwnerNests) {
   EXPECT_TRUE(coordinator.idle());
 }
 
+TEST_F(CoordinatorAcquire, AnOwnerThatWaitsTwiceDoesNotWaitForItself) {
+  const auto stranger = hold();
+  auto owned = wish();
+  owned.owner = 7;
+  auto strictly = owned;
+  strictly.terms.hand_over = 0;
+  const auto first = acquire(owned);
+  const auto second = acquire(owned);
+  const auto third = acquire(strictly);
+  const auto next = acquire();
+  release(stranger);
+  run();
+  ASSERT_TRUE(first->holds());
+  ASSERT_TRUE(second->holds());
+  ASSERT_TRUE(third->holds());
+  EXPECT_EQ(first->lease().token, second->lease().token);
+  EXPECT_EQ(first->lease().token, third->lease().token);
+  EXPECT_TRUE(next->waits());
+  for (const auto& caller : {first, second, third}) {
+    EXPECT_TRUE(next->waits());
+    coordinator.release(first->lease().claim, caller, now);
+    run();
+    EXPECT_TRUE(caller->released());
+  }
+  ASSERT_TRUE(next->holds());
+  release(next);
+}
+
 TEST_F(CoordinatorAcquire, AnOwnerCannotHaveTwoModesAtOnce) {
   client::Wish owned = wish();
   owned.owner = 7;

@@ -74,6 +74,20 @@ TEST_F(CoordinatorRelease, ALostReplyIsResolvedByAskingAgain) {
   EXPECT_TRUE(caller->released());  // "not held" is what we wanted
 }
 
+TEST_F(CoordinatorRelease, ThatFailedGoesBeforeTheNextAcquire) {
+  const auto caller = hold();
+  release(caller);
+  send();
+  reply_failed(ErrorCode::unavailable);
+  auto once = wish();
+  once.terms.queue = false;
+  const auto next = acquire(once);
+  EXPECT_THAT(send(), ElementsAre("release x", "acquire x"));
+  reply();
+  EXPECT_TRUE(next->holds());
+  release(next);
+}
+
 TEST_F(CoordinatorRelease, WithoutAnAnswerTheOutcomeIsUnknownButTheTryingGoesOn) {
   const auto caller = hold();
   const core::Time start = now;

@@ -21,6 +21,12 @@ struct Move {
   Duration before{};  // time that passes first
 };
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr int kDepth = 4;
+#else
+constexpr int kDepth = 5;
+#endif
+
 class Exhaustive {
  public:
   explicit Exhaustive(std::vector<Move> moves) : moves_{std::move(moves)} {}
@@ -67,7 +73,7 @@ TEST(LockRecordExhaustive, MutexAndReaders) {
                  {"revoke", Revoke{}},
                  {"revoke-now", Revoke{.now = true}},
              }}
-      .explore(5);
+      .explore(kDepth);
 }
 
 TEST(LockRecordExhaustive, Semaphore) {
@@ -86,7 +92,7 @@ TEST(LockRecordExhaustive, Semaphore) {
                  {"late-heartbeat2", heartbeat(2), 10s},
                  {"revoke", Revoke{}},
              }}
-      .explore(5);
+      .explore(kDepth);
 }
 
 class RandomHistory {

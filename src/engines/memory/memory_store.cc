@@ -29,7 +29,19 @@ Directory& directory() {
   return *instance;
 }
 
+// Above every token of the stores that are gone: one that is opened later
+// under the same name must not start below.
+std::atomic<std::uint64_t> floor_of_the_gone{1};
+
+void raise_floor_of_the_gone(std::uint64_t to) {
+  std::uint64_t now = floor_of_the_gone.load();
+  while (now < to && !floor_of_the_gone.compare_exchange_weak(now, to)) {
+  }
+}
+
 }  // namespace
+
+MemoryStore::MemoryStore() : token_floor_{floor_of_the_gone.load()} {}
 
 std::shared_ptr<MemoryStore> MemoryStore::open(const std::string& name) {
   Directory& all = directory();
@@ -56,6 +68,11 @@ void MemoryStore::detach(const core::SessionId& session) {
     found->second.doorbell = nullptr;
   }
   forget_dead_sessions();
+  // This may have been the last.
+  raise_floor_of_the_gone(token_floor_);
+  for (const auto& [name, record] : records_) {
+    raise_floor_of_the_gone(record.last_token() + 1);
+  }
 }
 
 engine::Outcomes MemoryStore::apply(std::span<const core::Command> batch,

@@ -19,6 +19,8 @@ namespace holdfast::engines {
 // One named set of locks in this process. Thread-safe.
 class MemoryStore {
  public:
+  MemoryStore();
+
   // The store of that name; the same one for all who have it open.
   static std::shared_ptr<MemoryStore> open(const std::string& name);
 
@@ -51,7 +53,7 @@ class MemoryStore {
   Records records_;
   std::unordered_map<core::SessionId, Session> sessions_;
   // Above every token of the names that were forgotten.
-  std::uint64_t token_floor_ = 1;
+  std::uint64_t token_floor_;
   std::atomic<std::uint64_t> version_{1};
 };
 

@@ -60,15 +60,20 @@ bool someone_listens(int directory, const std::string& file) {
 }
 
 // Who may use the database may ring at it: the same classes of users.
-mode_t directory_mode(const std::string& database) {
-  struct stat info {};
-  if (stat(database.c_str(), &info) != 0) {
-    return 0700;
-  }
+mode_t directory_mode(const struct stat& database) {
   mode_t mode = 0700;
-  mode |= (info.st_mode & 0060) == 0060 ? 0070 : 0;
-  mode |= (info.st_mode & 0006) == 0006 ? 0007 : 0;
+  mode |= (database.st_mode & 0060) == 0060 ? 0070 : 0;
+  mode |= (database.st_mode & 0006) == 0006 ? 0007 : 0;
   return mode;
+}
+
+// A ring can be a grant: whoever made the directory, or may write to it, must
+// be one who could have written the grant into the database.
+bool is_trusted(int directory, const struct stat& database) {
+  struct stat info {};
+  return fstat(directory, &info) == 0 &&
+         (info.st_uid == geteuid() || info.st_uid == database.st_uid || info.st_uid == 0) &&
+         (info.st_mode & 0022 & ~directory_mode(database)) == 0;
 }
 
 bool is_session_name(std::string_view file) {
@@ -89,7 +94,11 @@ SqliteDoorbell::SqliteDoorbell(const std::string& database, const core::SessionI
 
 // False if another attempt would not help.
 bool SqliteDoorbell::listen(const std::string& database) {
-  const mode_t mode = directory_mode(database);
+  struct stat info {};
+  if (stat(database.c_str(), &info) != 0) {
+    return false;
+  }
+  const mode_t mode = directory_mode(info);
   if (mkdir(directory_.c_str(), 0700) == 0) {
     chmod(directory_.c_str(), mode);  // mkdir() heeds the umask
   } else if (errno != EEXIST) {
@@ -99,6 +108,10 @@ bool SqliteDoorbell::listen(const std::string& database) {
       base::FileDescriptor{open(directory_.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
   if (!directory_fd_) {
     return errno == ENOENT;
+  }
+  if (!is_trusted(directory_fd_.get(), info)) {
+    directory_fd_ = {};
+    return false;
   }
   base::FileDescriptor made{new_socket()};
   const std::string file = session_.hex();
@@ -151,7 +164,6 @@ bool SqliteDoorbell::ring(const core::SessionId& session, std::span<const engine
   if (!socket_) {
     return false;
   }
-  const Address address = address_in(directory_fd_.get(), session.hex());
   while (!rings.empty()) {
     const auto some = rings.first(std::min(rings.size(), kMaxRings));
     Datagram datagram;
@@ -162,11 +174,33 @@ bool SqliteDoorbell::ring(const core::SessionId& session, std::span<const engine
       at += kRingBytes;
     }
     const auto size = static_cast<std::size_t>(at - datagram.data());
-    if (sendto(socket_.get(), datagram.data(), size, MSG_DONTWAIT | MSG_NOSIGNAL, address.get(),
-               address.size) < 0) {
+    if (!send_to(session, {datagram.data(), size})) {
       return false;  // gone, or so many unread rings that it is awake anyway
     }
     rings = rings.subspan(some.size());
+  }
+  return true;
+}
+
+bool SqliteDoorbell::send_to(const core::SessionId& session, std::span<const char> datagram) {
+  constexpr int kFlags = MSG_DONTWAIT | MSG_NOSIGNAL;
+  const std::lock_guard lock{mutex_};
+  const bool again = session == neighbour_;
+  if (again && line_ && send(line_.get(), datagram.data(), datagram.size(), kFlags) >= 0) {
+    return true;
+  }
+  neighbour_ = session;
+  line_ = {};
+  const Address address = address_in(directory_fd_.get(), session.hex());
+  if (sendto(socket_.get(), datagram.data(), datagram.size(), kFlags, address.get(), address.size) <
+      0) {
+    return false;
+  }
+  if (again) {
+    base::FileDescriptor line{new_socket()};
+    if (line && connect(line.get(), address.get(), address.size) == 0) {
+      line_ = std::move(line);
+    }
   }
   return true;
 }

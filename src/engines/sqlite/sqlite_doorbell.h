@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -37,11 +38,19 @@ class SqliteDoorbell {
 
  private:
   bool listen(const std::string& database);
+  bool send_to(const core::SessionId& session, std::span<const char> datagram);
 
   const core::SessionId session_;
   std::string directory_;
   base::FileDescriptor directory_fd_;
   base::FileDescriptor socket_;
+
+  // To whom we rang last, and since the second time a socket connected there:
+  // neighbours in a queue ring at each other again and again, and to look up
+  // an address that is not in the processor's cache takes most of a ring.
+  std::mutex mutex_;
+  core::SessionId neighbour_;
+  base::FileDescriptor line_;
 };
 
 }  // namespace holdfast::engines

@@ -41,7 +41,9 @@ struct SqliteEngine::Entry {
 };
 
 SqliteEngine::SqliteEngine(SqliteOptions options, const engine::EngineOptions& client)
-    : options_{std::move(options)}, client_{client}, generation_{base::fork_generation()} {}
+    : options_{std::move(options)}, client_{client}, generation_{base::fork_generation()} {
+  SqliteForks::add(*this);
+}
 
 Result<std::unique_ptr<SqliteEngine>> SqliteEngine::open(const SqliteOptions& options,
                                                          const engine::EngineOptions& client) {
@@ -50,16 +52,15 @@ Result<std::unique_ptr<SqliteEngine>> SqliteEngine::open(const SqliteOptions& op
     return tl::unexpected{located.error()};
   }
   std::unique_ptr<SqliteEngine> engine{new SqliteEngine{*std::move(located), client}};
-  if (auto connected = engine->connect(); !connected) {
+  if (auto connected = engine->init(); !connected) {
     return tl::unexpected{connected.error()};
   }
   engine->doorbell_ = std::make_unique<SqliteDoorbell>(engine->options_.path, client.session);
-  SqliteForks::add(*engine);
   return engine;
 }
 
 SqliteEngine::~SqliteEngine() {
-  if (inherited() || doorbell_ == nullptr) {
+  if (inherited()) {
     return;  // what is left to close does not say anything on our parent's behalf
   }
   deputy_.reset();
@@ -68,7 +69,9 @@ SqliteEngine::~SqliteEngine() {
   if (introduced_) {
     [[maybe_unused]] const auto best_effort = forget_own_session();
   }
-  doorbell_->say_goodbye();
+  if (doorbell_) {
+    doorbell_->say_goodbye();
+  }
 }
 
 void SqliteEngine::prepare_fork() {
@@ -147,8 +150,9 @@ std::optional<engine::Outcomes> SqliteEngine::try_until(base::Time until,
     if (tables_) {
       tables_->session().set_busy_timeout(options_.busy_timeout);
     }
-    const auto& error = outcomes.front().error;
-    if (in_a_hurry && error && is_busy(*error)) {
+    const bool busy =
+        !outcomes.empty() && outcomes.front().error && is_busy(*outcomes.front().error);
+    if (in_a_hurry && busy) {
       return std::nullopt;
     }
   }
@@ -190,7 +194,8 @@ std::optional<engine::Outcomes> SqliteEngine::look(std::span<const core::Command
   engine::Outcomes outcomes;
   std::vector<core::Wake> nobody;
   for (const core::Command& command : batch) {
-    const auto found = tables_->find_lock(command.name);
+    const auto found =
+        engine::check_name(command.name).and_then([&] { return tables_->find_lock(command.name); });
     if (!found) {
       return std::nullopt;
     }

@@ -1,0 +1,175 @@
+#!/usr/bin/env python3
+"""Runs the benchmark scenarios on the embedded store beside their baselines.
+
+usage: bench.py BUILD_DIRECTORY [--seconds S] [--rounds N] [--write FILE] [SCENARIO...]
+
+Ours and the baseline take turns, N rounds; figures are medians. --write puts
+the table, with date and machine, into FILE (docs/benchmarks.md).
+"""
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import sqlite3
+import statistics
+import subprocess
+import tempfile
+
+# scenario: (our field, baseline, what the baseline is, target on ours/baseline, as shown)
+RATIOS = {
+    "U1": ("cycles_per_s", "sqlite-U1", "bare SQLite loop, same two write transactions",
+           lambda r: r >= 0.5, "at least 0.5"),
+    "U32": ("cycles_per_s", "U1", "our own U1", lambda r: r >= 2, "at least 2"),
+    "C16": ("hand_overs_per_s", "fifo-C16", "FIFO queue of condition variables, no store",
+            lambda r: r >= 0.5, "at least 0.5"),
+    "P2": ("p50_us", "flock-P2", "`flock(2)`", lambda r: r <= 3, "at most 3"),
+}
+# scenario: field, unit, target, as shown
+FIGURES = {
+    "C16": [("largest_share", "x the mean share", lambda v: v <= 2, "at most 2")],
+    "H4": [("overtakes", "overtakes", lambda v: v == 0, "none"),
+           ("overlaps", "overlaps", lambda v: v == 0, "none")],
+    "W100": [("cpu_percent", "% of one core", lambda v: v < 1, "under 1")],
+    "W1000": [("cpu_percent", "% of one core", lambda v: v < 1, "under 1"),
+              ("wake_ups_per_s", "wake-ups/s", lambda v: v <= 2, "the backstop poll alone")],
+    "W1000n": [("cpu_percent", "% of one core", lambda v: v < 1, "under 1"),
+               ("wake_ups_per_s", "wake-ups/s", lambda v: v <= 2, "the backstop poll alone")],
+    "W50p": [("cpu_percent", "% of one core, all 50", lambda v: v < 1, "under 1")],
+    "L100k": [("bytes_per_lease", "bytes a lease", lambda v: v < 1024, "under 1024"),
+              ("lost", "leases lost", lambda v: v == 0, "none")],
+}
+SCENARIOS = ["U1", "U32", "C16", "H4", "P2", "W100", "W1000", "W1000n", "W50p", "L100k"]
+ONCE = {"W100", "W1000", "W1000n", "W50p", "L100k"}  # steady states: one round tells
+
+
+def run_ours(build, scenario, seconds):
+    with tempfile.TemporaryDirectory(dir=build) as directory:
+        out = subprocess.run(
+            [f"{build}/bin/holdfast", "bench", "--url", f"sqlite:{directory}/locks.db",
+             "--scenario", scenario, "--seconds", str(seconds), "--json"],
+            check=True, capture_output=True, text=True).stdout
+    return json.loads(out)["scenarios"][0]
+
+
+def run_baseline(build, name, seconds):
+    with tempfile.TemporaryDirectory(dir=build) as directory:
+        return float(subprocess.run([f"{build}/bench/bench_baselines", name, str(seconds), directory],
+                                    check=True, capture_output=True, text=True).stdout)
+
+
+def measure(build, scenarios, seconds, rounds):
+    ours, theirs = {}, {}
+    for turn in range(rounds):
+        for scenario in scenarios:
+            if turn > 0 and scenario in ONCE:
+                continue
+            print(f"  round {turn + 1}: {scenario}", flush=True)
+            baseline = RATIOS.get(scenario, (None, None))[1]
+            if baseline and baseline not in SCENARIOS:
+                theirs.setdefault(scenario, []).append(run_baseline(build, baseline, seconds))
+            for field, value in run_ours(build, scenario, seconds).items():
+                if field != "scenario":
+                    ours.setdefault(scenario, {}).setdefault(field, []).append(value)
+    return ours, theirs
+
+
+def table(scenarios, ours, theirs):
+    rows, missed = [], []
+
+    def row(scenario, what, value, target, good):
+        rows.append(f"| {scenario} | {what} | {value} | {target} | {'yes' if good else '**no**'} |")
+        if not good:
+            missed.append(f"{scenario}: {what}: {value}")
+
+    for scenario in scenarios:
+        medians = {field: statistics.median(values) for field, values in ours[scenario].items()}
+        if scenario in RATIOS:
+            field, baseline, name, met, target = RATIOS[scenario]
+            if baseline in SCENARIOS:
+                base = statistics.median(ours[baseline][field]) if baseline in ours else None
+            else:
+                base = statistics.median(theirs[scenario])
+            if base:
+                ratio = medians[field] / base
+                row(scenario, f"ratio to {name}", f"{ratio:.2f}", target, met(ratio))
+        for field, unit, met, target in FIGURES.get(scenario, []):
+            row(scenario, unit, f"{medians[field]:.3g}" if medians[field] < 100
+                else f"{medians[field]:.0f}", target, met(medians[field]))
+    return rows, missed
+
+
+def machine():
+    with open("/proc/cpuinfo", encoding="utf-8") as info:
+        models = [line.split(":", 1)[1].strip() for line in info if line.startswith("model name")]
+    return (f"{os.cpu_count()} cores ({models[0] if models else platform.machine()}), "
+            f"Linux {platform.release().split('-')[0]}, SQLite {sqlite3.sqlite_version}")
+
+
+def page(rows, ours, theirs, arguments):
+    lines = [
+        "# Benchmarks", "",
+        "Made by `./dev bench --write`; do not edit. Ratios within one run on one machine: they say "
+        "what the library costs, not how fast your machine is. "
+        "Measure your own store with `holdfast bench`.", "",
+        f"{datetime.date.today().isoformat()}, {machine()}. Store: `sqlite:` on the local disk. "
+        f"Medians of {arguments.rounds} rounds of {arguments.seconds:g} s, ours and the baseline in turn; "
+        "the W and L scenarios once.", "",
+        "| scenario | what | measured | wanted | reached |", "|---|---|---|---|---|", *rows, "",
+        "## The figures behind the ratios", "",
+        "Only good for comparing with each other.", "",
+        "| scenario | figure | ours | baseline |", "|---|---|---|---|"]
+    for scenario, fields in ours.items():
+        for field, values in fields.items():
+            base = ""
+            if scenario in theirs and field == RATIOS[scenario][0]:
+                base = f"{statistics.median(theirs[scenario]):,.0f}"
+            value = statistics.median(values)
+            lines.append(f"| {scenario} | {field} | {value:,.3g} | {base} |" if value < 100
+                         else f"| {scenario} | {field} | {value:,.0f} | {base} |")
+    lines += ["", "## Scenarios", "",
+              "| name | what |", "|---|---|",
+              "| U1, U32 | lock+unlock cycles/s by 1 / 32 threads of one process, each rotating over "
+              "100 names of its own; nobody contends |",
+              "| C16 | 16 threads of one process, one name, empty critical section: hand-overs/s, and "
+              "the largest share over the mean |",
+              "| H4 | 4 processes, one name, 1 ms of work, re-lock at once: gap between one's release "
+              "and the next one's entry, overtakes |",
+              "| P2 | one holder, one sleeping waiter in another process, a hand-over every 700 ms: "
+              "release-to-entry latency |",
+              "| W100, W1000, W1000n | that many waiters of one process on one held lock (n: on as many "
+              "held locks): processor time and wake-ups |",
+              "| W50p | 50 waiting processes together |",
+              "| L100k | 100,000 held leases in one process: memory a lease |", ""]
+    return "\n".join(lines)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("build")
+    parser.add_argument("--seconds", type=float, default=3)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--write")
+    parser.add_argument("scenarios", nargs="*")
+    arguments = parser.parse_intermixed_args()
+    unknown = [name for name in arguments.scenarios if name not in SCENARIOS]
+    if unknown:
+        parser.error(f"no scenario {unknown[0]}; there are {', '.join(SCENARIOS)}")
+    scenarios = [name for name in SCENARIOS if not arguments.scenarios or name in arguments.scenarios]
+    if arguments.write and scenarios != SCENARIOS:
+        parser.error("--write needs all scenarios")
+    ours, theirs = measure(arguments.build, scenarios, arguments.seconds, arguments.rounds)
+    rows, missed = table(scenarios, ours, theirs)
+    print("\n".join(["", "| scenario | what | measured | wanted | reached |", "|---|---|---|---|---|",
+                     *rows]))
+    if arguments.write:
+        with open(arguments.write, "w", encoding="utf-8") as out:
+            out.write(page(rows, ours, theirs, arguments))
+        print(f"\nwritten to {arguments.write}")
+    for line in missed:
+        print(f"not reached: {line}")
+
+
+if __name__ == "__main__":
+    main()
