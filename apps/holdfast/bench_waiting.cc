@@ -82,7 +82,7 @@ class Waits {
       } else {
         pending_.fetch_add(1);
         client.acquire_then(name, {.stop = stop_.get_token()}, [this](Result<Lease> result) {
-          end(std::move(result));
+          end(result);
           pending_.fetch_sub(1);
         });
       }
@@ -117,7 +117,7 @@ Result<void> wait(Board& board, Client& client, Slot& slot) {
   const Usage before = usage_now();
   const std::int64_t began = now_ns();
   std::this_thread::sleep_for(std::chrono::nanoseconds{board.duration});
-  const double elapsed = static_cast<double>(now_ns() - began);
+  const auto elapsed = static_cast<double>(now_ns() - began);
   const Usage after = usage_now();
   slot.cpu = static_cast<std::int64_t>(static_cast<double>(after.cpu - before.cpu) *
                                        static_cast<double>(board.duration) / elapsed);

@@ -96,6 +96,7 @@ Result<void> Workers::spawn(const std::string& url) {
     }
   }
   std::vector<char*> pointers;
+  pointers.reserve(environment.size() + 1);
   for (std::string& entry : environment) {
     pointers.push_back(entry.data());
   }

@@ -27,7 +27,7 @@ class BlockedCaller : public GrantReceiver {
   std::atomic<Door*> sleeps_at{nullptr};  // set before the last look into the box
 
  private:
-  void wake() {
+  void wake() const {
     if (Door* door = sleeps_at.load(); door != nullptr) {
       door->wake();
     }

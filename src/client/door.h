@@ -15,7 +15,7 @@ class Door {
   explicit Door(int doorbell) noexcept;  // -1: there is none
 
   // Readable when the bell rings and nobody stands at the door.
-  int keeper_fd() const noexcept { return keepers_.get(); }
+  int keeper_fd() const noexcept { return keepers_ ? keepers_.get() : doorbell_; }
 
   // False if somebody else stands there, or there is no bell.
   bool take() noexcept;

@@ -96,7 +96,7 @@ class Service : public std::enable_shared_from_this<Service> {
 
   void keep();  // the keeper thread
   bool look_after_time();
-  void answer_doorbell(engine::Patience patience);
+  void answer_doorbell(engine::Patience patience, Lead lead);
   // A caller that stands in the store's queue answers the bell itself until its
   // wait is over; without effect if it need not, or somebody else does.
   void wait_at_door(BlockedCaller& caller, core::ClaimId claim, base::Time deadline);

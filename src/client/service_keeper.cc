@@ -33,7 +33,7 @@ void Service::keep() {
       eventfd_read(nudge_.get(), &count);
     }
     if (wanted[2].revents != 0) {
-      answer_doorbell(engine::Patience::none);  // a slow store must not delay a warning
+      answer_doorbell(engine::Patience::none, Lead::may);  // a slow store must not delay a warning
     }
   }
 }
@@ -118,11 +118,11 @@ void Service::set_alarm(base::Time due) {
   timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &alarm, nullptr);
 }
 
-void Service::answer_doorbell(engine::Patience patience) {
+void Service::answer_doorbell(engine::Patience patience, Lead lead) {
   const std::vector<engine::Ring> rings = engine_->answer_doorbell();
   std::unique_lock lock{mutex_};
   coordinator_.rang(rings, base::BootClock::now());
-  pump(lock, patience, Lead::may);
+  pump(lock, patience, lead);
 }
 
 void Service::wait_at_door(BlockedCaller& caller, core::ClaimId claim, base::Time deadline) {
@@ -140,7 +140,8 @@ void Service::wait_at_door(BlockedCaller& caller, core::ClaimId claim, base::Tim
     const bool rang = door_.wait(deadline);
     caller.sleeps_at = nullptr;
     if (rang) {
-      answer_doorbell({std::min(deadline, base::BootClock::now() + kStoppablePatience)});
+      answer_doorbell({std::min(deadline, base::BootClock::now() + kStoppablePatience)},
+                      Lead::must);
     }
     caller.sleeps_at = &door_;
   }

@@ -9,9 +9,10 @@
 namespace holdfast::client {
 namespace {
 
-// A thread leads for others at most this often after its own turn; then the
-// keeper takes over, and that one looks at the clock after as many.
-constexpr int kMaxLeads = 4;
+// A thread works for others at most this long after its own turn, each turn a
+// batch or the news of one; then the keeper takes over. The keeper itself goes
+// round its own loop then, and looks at the clock.
+constexpr int kMaxTurns = 10;
 
 // The service that this thread, one of its engine's, has brought outcomes to.
 thread_local const Service* brought_outcomes_to = nullptr;
@@ -58,28 +59,28 @@ bool Service::pump(std::unique_lock<std::mutex>& lock, engine::Patience patience
     return false;
   }
   Pumping here{this};
-  int leads = 0;
-  for (;;) {
+  bool sent = false;
+  for (int turn = 0;; ++turn) {
     here.again = false;
     if (coordinator_.drained()) {
       drained_.notify_all();
     }
     Effects effects = coordinator_.take_effects();
-    const bool may_lead = !stopping_ && leads <= kMaxLeads && (lead != Lead::keeper || on_keeper());
+    const bool may_lead = !stopping_ && turn < kMaxTurns && (lead != Lead::keeper || on_keeper());
     // Those who wait first: a callback may want the lane that it is told of.
     const auto batch = may_lead && effects.empty() ? start_batch() : std::nullopt;
     const bool more = !batch && coordinator_.can_send();
     bring_alarm_forward();
     lock.unlock();
-    if (more && !may_lead) {
-      nudge();
-    }
     perform(std::move(effects));
     if (batch) {
-      ++leads;
+      sent = true;
       submit(*batch, patience);
-    } else if (!here.again && !(more && may_lead)) {
-      return leads > 0;
+    } else if (!more && !here.again) {
+      return sent;
+    } else if (!may_lead) {
+      nudge();
+      return sent;
     }
     lock.lock();
     if (batch && lanes_[batch->lane].submitting == std::this_thread::get_id()) {
