@@ -7,8 +7,13 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source tools/common.sh
 build_preset dev holdfast_command
 build_preset dev bench_baselines
+build_preset dev bench_core
 arguments=()
 for argument in "$@"; do
   [[ $argument == --write ]] && arguments+=(--write docs/benchmarks.md) || arguments+=("$argument")
 done
-exec tools/bench.py build/dev "${arguments[@]}"
+tools/bench.py build/dev "${arguments[@]}"
+if [[ $# -eq 0 ]]; then
+  say "the pieces, without a store"
+  build/dev/bench/bench_core --benchmark_min_time=0.2
+fi
