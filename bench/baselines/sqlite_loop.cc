@@ -24,6 +24,7 @@ class Loop {
     check(sqlite3_open_v2(file.c_str(), &db_,
                           SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
                           nullptr));
+    execute("PRAGMA page_size = 1024");
     execute("PRAGMA journal_mode = WAL");
     execute("PRAGMA synchronous = NORMAL");
     execute(kSqliteSchema);

@@ -112,7 +112,13 @@ Result<void> SqliteTables::read_identity(bool& fresh) {
 // the busy handler.
 Result<void> SqliteTables::use_wal(base::Duration at_most) {
   const base::Time start = base::BootClock::now();
-  auto changed = session_->execute("PRAGMA journal_mode = WAL");
+  // A record is some hundred bytes, and every page that a batch touches is
+  // written whole. Without effect on a file that exists.
+  auto changed = session_->execute("PRAGMA page_size = 1024");
+  if (!changed) {
+    return changed;
+  }
+  changed = session_->execute("PRAGMA journal_mode = WAL");
   while (!changed && is_busy(changed.error()) && base::BootClock::now() - start < at_most) {
     base::sleep_for(1ms);
     changed = session_->execute("PRAGMA journal_mode = WAL");
