@@ -12,7 +12,7 @@ packages=(
   # the library and the command
   libboost1.81-dev libboost-json1.81-dev libexpected-dev libcli11-dev libsqlite3-dev
   # tests and benchmarks
-  libgtest-dev libgmock-dev libbenchmark-dev python3 sqlite3 procps bindfs zsh
+  libgtest-dev libgmock-dev libbenchmark-dev python3 sqlite3 procps bindfs zsh mariadb-server mariadb-client
   # lint
   clang-tidy clang-format
 )

@@ -66,6 +66,10 @@ class Harness {
   // Waits until the store no longer counts the grant as held.
   void let_expire(const Lease& lease);
 
+  // Memory of this process that the store itself may fill up to a bound of its
+  // own, as a page cache: no leak of ours.
+  virtual std::size_t cache_bytes() const { return 0; }
+
   // Only where claims().outage.
   virtual std::string impatient_url() const { return url(); }
   virtual std::unique_ptr<Outage> begin_outage() { return nullptr; }

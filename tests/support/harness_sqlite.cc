@@ -1,3 +1,5 @@
+#include <sqlite3.h>
+
 #include "support/harness.h"
 #include "support/temp_dir.h"
 #include "support/worker_process.h"
@@ -21,6 +23,9 @@ class SqliteHarness : public Harness {
  public:
   std::string url() const override { return "sqlite:" + (dir_ / "locks.db").string(); }
   std::string impatient_url() const override { return url() + "?busy_timeout=50ms"; }
+  std::size_t cache_bytes() const override {
+    return static_cast<std::size_t>(sqlite3_memory_used());
+  }
   std::unique_ptr<Outage> begin_outage() override { return std::make_unique<WriteLock>(url()); }
 
  private:
