@@ -2,6 +2,7 @@
 """Checks that includes point downwards only.
 
     include/holdfast <- src/base <- core <- engine <- engines/<x> <- client <- apps
+    apps/proof, which breaks stores and checks histories, stands on base and the public headers
 
 Each folder may include what its line in LAYERS names, and itself. Engines do not know each other,
 except redlock, which is made of redis; src/engines/all.cc alone names them all. An engine's vendor
@@ -27,7 +28,8 @@ LAYERS = {
     "engine": {"values", "base", "core"},
     "engines": {"values", "base", "core", "engine"},
     "client": {"values", "api", "base", "core", "engine"},
-    "apps": {"values", "api"},
+    "proof": {"values", "api", "base"},
+    "apps": {"values", "api", "proof"},
     "examples": {"values", "api"},
 }
 SIDEWAYS = {("redlock", "redis")}
@@ -76,6 +78,8 @@ def layer_of(path):
     if parts[0] == "src" and len(parts) > 2:
         engine = parts[2] if parts[1] == "engines" and len(parts) > 3 else None
         return parts[1], engine
+    if parts[:2] == ("apps", "proof"):
+        return "proof", None
     if parts[0] in ("apps", "examples"):
         return parts[0], None
     return (None, None) if parts[0] in ("tests", "bench") else ("", None)

@@ -32,6 +32,8 @@ REFUSED = [
     ("include/holdfast/a.h", '#include "base/time.h"', "api may not include base"),
     ("include/holdfast/a.h", "#include <boost/asio/post.hpp>", "api may not include this"),
     ("apps/holdfast/a.cc", '#include "base/time.h"', "apps may not include base"),
+    ("apps/proof/a.cc", '#include "core/lock_record.h"', "proof may not include core"),
+    ("examples/a.cc", '#include "proof/a.h"', "examples may not include proof"),
     ("examples/a.cc", '#include "client/service.h"', "examples may not include client"),
 ]
 
@@ -46,6 +48,8 @@ ACCEPTED = [
     ("src/client/a.cc", "#include <holdfast/client.h>\n#include <boost/asio/post.hpp>"),
     ("include/holdfast/asio.h", "#include <boost/asio/post.hpp>"),
     ("apps/holdfast/a.cc", '#include <CLI/CLI.hpp>\n#include "a.cc"'),
+    ("apps/proof/a.cc", '#include "base/time.h"\n#include "proof/a.h"'),
+    ("apps/holdfast/b.cc", '#include "proof/a.h"'),
     ("tests/unit/a.cc", '#include "core/lock_record.h"'),
 ]
 
