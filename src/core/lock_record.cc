@@ -20,7 +20,7 @@ Outcome held(Status status, const Holder& holder, Time now) {
   return {.status = status, .token = holder.token, .lease_for = holder.expires - now};
 }
 
-std::optional<Outcome> objection(const Acquire& acquire) {
+std::optional<Outcome> wrong_in(const Acquire& acquire) {
   const Shape& shape = acquire.shape;
   if (shape.mode == Mode::permits) {
     if (shape.limit == 0 || shape.limit > kMaxPermits) {
@@ -42,6 +42,21 @@ std::optional<Outcome> objection(const Acquire& acquire) {
   return std::nullopt;
 }
 
+std::optional<Outcome> wrong_in(const Requeue& requeue) {
+  if (requeue.id == requeue.next.id) {
+    return failed(ErrorCode::invalid_argument, "a request that lines up again needs a new id");
+  }
+  return wrong_in(requeue.next);
+}
+
+std::optional<Outcome> wrong_in(const Resize& resize) {
+  if (resize.limit == 0 || resize.limit > kMaxPermits) {
+    return failed(ErrorCode::invalid_argument,
+                  "a semaphore's total is 1 to " + std::to_string(kMaxPermits));
+  }
+  return std::nullopt;
+}
+
 // Whose outcome the operation is: it is told by that, not by a wake.
 bool concerns(const Operation& operation, const RequestId& id) {
   return std::visit(
@@ -58,6 +73,18 @@ bool concerns(const Operation& operation, const RequestId& id) {
 }
 
 }  // namespace
+
+std::optional<Outcome> objection(const Operation& operation) {
+  return std::visit(
+      [](const auto& op) -> std::optional<Outcome> {
+        if constexpr (requires { wrong_in(op); }) {
+          return wrong_in(op);
+        } else {
+          return std::nullopt;
+        }
+      },
+      operation);
+}
 
 LockRecord LockRecord::from_parts(Parts parts) {
   LockRecord record;
@@ -206,7 +233,7 @@ Outcome LockRecord::on(const Acquire& acquire, const Context& context, std::vect
     waiter->expires = context.now + waiter->window;
     return queued(*waiter, context);
   }
-  if (auto wrong = objection(acquire)) {
+  if (auto wrong = wrong_in(acquire)) {
     return *std::move(wrong);
   }
   if (idle()) {
@@ -276,10 +303,7 @@ Outcome LockRecord::on(const Release& release, const Context& context, std::vect
 }
 
 Outcome LockRecord::on(const Requeue& requeue, const Context& context, std::vector<Wake>& wakes) {
-  if (requeue.id == requeue.next.id) {
-    return failed(ErrorCode::invalid_argument, "a request that lines up again needs a new id");
-  }
-  if (auto wrong = objection(requeue.next)) {
+  if (auto wrong = wrong_in(requeue)) {
     return *std::move(wrong);
   }
   const bool gave_back = remove(requeue.id);
@@ -307,9 +331,8 @@ Outcome LockRecord::on(const Revoke& revoke, const Context& context, std::vector
 }
 
 Outcome LockRecord::on(const Resize& resize, const Context& context, std::vector<Wake>& wakes) {
-  if (resize.limit == 0 || resize.limit > kMaxPermits) {
-    return failed(ErrorCode::invalid_argument,
-                  "a semaphore's total is 1 to " + std::to_string(kMaxPermits));
+  if (auto wrong = wrong_in(resize)) {
+    return *std::move(wrong);
   }
   if (idle()) {
     return {.status = Status::not_held};

@@ -41,6 +41,11 @@ struct Wake {
   friend bool operator==(const Wake&, const Wake&) = default;
 };
 
+// Why the command makes no sense, whatever the state of the lock: the outcome
+// that apply() gives to it as a new request. For engines that do not run the
+// lock record.
+std::optional<Outcome> objection(const Operation& operation);
+
 // One lock: its holders, its queue and its token, as a pure machine. This is
 // the executable specification of the contract; engines either run it or are
 // compared with it command by command.

@@ -61,6 +61,43 @@ bool Query::flag(std::string_view key, bool otherwise) {
   return *text != "false";
 }
 
+std::string Query::text(std::string_view key, std::string_view otherwise) {
+  const std::string* given = find(key);
+  return given == nullptr ? std::string{otherwise} : *given;
+}
+
+std::uint64_t Query::number(std::string_view key, std::uint64_t otherwise, std::uint64_t least,
+                            std::uint64_t most) {
+  const std::string* text = find(key);
+  if (text == nullptr) {
+    return otherwise;
+  }
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
+  if (error != std::errc{} || end != text->data() + text->size() || value < least || value > most) {
+    complain(key, "takes a number from " + std::to_string(least) + " to " + std::to_string(most));
+    return otherwise;
+  }
+  return value;
+}
+
+std::size_t Query::choice(std::string_view key, std::span<const std::string_view> choices) {
+  const std::string* text = find(key);
+  if (text == nullptr) {
+    return 0;
+  }
+  const auto found = std::find(choices.begin(), choices.end(), *text);
+  if (found != choices.end()) {
+    return static_cast<std::size_t>(found - choices.begin());
+  }
+  std::string known;
+  for (const std::string_view each : choices) {
+    known.append(known.empty() ? "" : ", ").append(each);
+  }
+  complain(key, "is one of: " + known);
+  return 0;
+}
+
 Result<void> Query::finish() const {
   if (!complaint_.empty()) {
     return fail(ErrorCode::invalid_argument, complaint_);

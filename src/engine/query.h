@@ -2,6 +2,9 @@
 
 #include <holdfast/error.h>
 #include <holdfast/options.h>
+#include <cstddef>
+#include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +23,12 @@ class Query {
   Duration duration(std::string_view key, Duration otherwise);
   // "true" or "false"; the bare key is true.
   bool flag(std::string_view key, bool otherwise);
+  std::string text(std::string_view key, std::string_view otherwise = "");
+  // From `least` to `most`.
+  std::uint64_t number(std::string_view key, std::uint64_t otherwise, std::uint64_t least,
+                       std::uint64_t most);
+  // One of `choices`; its place among them. The first if it is not given.
+  std::size_t choice(std::string_view key, std::span<const std::string_view> choices);
 
   Result<void> finish() const;
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <chrono>
 #include <string>
 
@@ -28,6 +29,32 @@ TEST(Query, ReadsDurationsAndFlags) {
   EXPECT_TRUE(query.flag("h", false));
   EXPECT_TRUE(query.flag("missing", true));
   EXPECT_TRUE(query.finish());
+}
+
+TEST(Query, ReadsTextsNumbersAndChoices) {
+  const Url given = url("a=words&b=7&c=two");
+  Query query{given};
+  EXPECT_EQ(query.text("a"), "words");
+  EXPECT_EQ(query.text("absent", "otherwise"), "otherwise");
+  EXPECT_EQ(query.number("b", 1, 0, 7), 7U);
+  EXPECT_EQ(query.number("none", 5, 0, 3), 5U);
+  const std::array<std::string_view, 2> choices{"one", "two"};
+  EXPECT_EQ(query.choice("c", choices), 1U);
+  EXPECT_EQ(query.choice("unsaid", choices), 0U);
+  EXPECT_TRUE(query.finish());
+}
+
+TEST(Query, ComplainsAboutNumbersAndChoicesOutOfRange) {
+  for (const char* text : {"a=", "a=8", "a=0", "a=-1", "a=7x", "b=three", "b="}) {
+    const Url given = url(text);
+    Query query{given};
+    const std::array<std::string_view, 2> choices{"one", "two"};
+    query.number("a", 1, 1, 7);
+    query.choice("b", choices);
+    const auto wrong = query.finish();
+    ASSERT_FALSE(wrong) << text;
+    EXPECT_EQ(wrong.error().code, ErrorCode::invalid_argument);
+  }
 }
 
 TEST(Query, ComplainsAboutTheFirstMalformedValue) {
