@@ -32,7 +32,7 @@ LAYERS = {
     "apps": {"values", "api", "proof"},
     "examples": {"values", "api"},
 }
-SIDEWAYS = {("redlock", "redis")}
+SIDEWAYS = {("redlock", "redis"), ("mysql", "relational"), ("postgres", "relational")}
 ALL_ENGINES = "src/engines/all.cc"
 
 # Third-party headers by layer; what is not named here is refused.
