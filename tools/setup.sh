@@ -10,9 +10,13 @@ packages=(
   # build
   g++ cmake ninja-build ccache pkg-config git
   # the library and the command
-  libboost1.81-dev libboost-json1.81-dev libexpected-dev libcli11-dev libsqlite3-dev libmariadb-dev
+  libboost1.81-dev libboost-json1.81-dev libexpected-dev libcli11-dev libsqlite3-dev
+  libmariadb-dev
+  libssl-dev
   # tests and benchmarks
-  libgtest-dev libgmock-dev libbenchmark-dev python3 sqlite3 procps bindfs zsh mariadb-server mariadb-client
+  libgtest-dev libgmock-dev libbenchmark-dev python3 sqlite3 procps bindfs zsh
+  mariadb-server mariadb-client
+  redis-server redis-sentinel openssl
   # lint
   clang-tidy clang-format
 )

@@ -4,6 +4,7 @@
 #include "engine/registry.h"
 #include "engines/memory/memory_engine.h"
 #include "engines/mysql/mysql_engine.h"
+#include "engines/redis/redis_engine.h"
 #include "engines/sqlite/sqlite_engine.h"
 
 namespace holdfast::engine {
@@ -13,6 +14,9 @@ std::span<const Registration> registrations() {
       engines::memory_registration(),
       engines::sqlite_registration(),
       engines::mysql_registration(),
+      engines::redis_registration(),
+      engines::rediss_registration(),
+      engines::redis_sentinel_registration(),
   };
   return all;
 }
