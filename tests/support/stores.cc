@@ -18,6 +18,10 @@ std::string store_url(const std::string& engine, const TempDir& dir) {
   if (engine == "redis") {
     return "redis://127.0.0.1:" + shared_server_port("redis") + "/0?prefix=" + unique + ":";
   }
+  if (engine == "mysql") {
+    return "mysql://app@127.0.0.1:" + shared_server_port("mariadb") + "/holdfast?prefix=t_" +
+           unique.substr(0, 12) + "_";
+  }
   throw std::runtime_error{"no store of " + engine};
 }
 

@@ -56,6 +56,11 @@ Result<void> MysqlClerk::run(std::string packet) {
   return {};
 }
 
+// They are made at the first use: until then nobody holds anything.
+bool MysqlClerk::no_tables() const {
+  return session_.error() && trouble_of(*session_.error()) == MysqlTrouble::no_table;
+}
+
 Result<std::string> MysqlClerk::ask(std::string question) {
   if (auto good = run(std::move(question)); !good) {
     return tl::unexpected{good.error()};
@@ -92,6 +97,9 @@ Result<std::vector<LockInfo>> MysqlClerk::list(std::string_view prefix) {
     std::string packet;
     sql_.read_used(packet, prefix, after, kPage);
     if (auto good = run(std::move(packet)); !good) {
+      if (no_tables()) {
+        return all;
+      }
       return tl::unexpected{good.error()};
     }
     auto page = described();
@@ -120,19 +128,19 @@ Result<LockInfo> MysqlClerk::show(std::string_view name) {
   const std::lock_guard lock{mutex_};
   std::string packet;
   sql_.read(packet, std::span{&name, 1});
+  LockInfo nothing;
+  nothing.name = name;
   if (auto good = run(std::move(packet)); !good) {
+    if (no_tables()) {
+      return nothing;
+    }
     return tl::unexpected{good.error()};
   }
   auto found = described();
   if (!found) {
     return tl::unexpected{found.error()};
   }
-  if (found->empty()) {
-    LockInfo nothing;
-    nothing.name = name;
-    return nothing;
-  }
-  return std::move(found->front());
+  return found->empty() ? nothing : std::move(found->front());
 }
 
 Result<void> MysqlClerk::init() {
@@ -170,7 +178,8 @@ Result<void> MysqlClerk::tidy_some() {
     last = row.name;
   }
   tidied_to_ = reply.rows() < kPage ? "" : last;
-  return forget.empty() ? Result<void>{} : run(std::move(forget));
+  sql_.drop_old_notes(forget);
+  return run(std::move(forget));
 }
 
 }  // namespace holdfast::engines

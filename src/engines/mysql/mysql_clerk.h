@@ -32,6 +32,7 @@ class MysqlClerk {
   Result<void> connect();
   Result<void> run(std::string packet);
   Result<std::string> ask(std::string question);  // the first cell of the last answer
+  bool no_tables() const;
   Result<std::vector<LockInfo>> described();
   Result<void> tidy_some();
   void examine(std::vector<Finding>& findings);

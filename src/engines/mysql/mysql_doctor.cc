@@ -3,6 +3,7 @@
 #include <array>
 #include <charconv>
 
+#include "engine/credentials.h"
 #include "engines/mysql/mysql_clerk.h"
 
 namespace holdfast::engines {
@@ -47,18 +48,26 @@ void MysqlClerk::examine(std::vector<Finding>& findings) {
                       .text = (maria ? "" : "MySQL ") + version + ", strategy lease",
                       .advice = ""});
   if (options_.tls == MysqlOptions::Tls::unverified) {
-    findings.push_back({.level = Level::warning,
-                        .topic = "tls",
-                        .text = "insecure: the server's certificate is not verified",
-                        .advice = "write tls=verify, and tls_ca=FILE if the CA is your own"});
+    findings.push_back(
+        {.level = Level::warning,
+         .topic = "tls",
+         .text = "insecure: the server's certificate is not verified",
+         .advice = "drop insecure=true; write ca=FILE if the authority is your own"});
   } else if (options_.tls == MysqlOptions::Tls::off && options_.socket.empty() &&
-             options_.host != "127.0.0.1" && options_.host != "localhost") {
+             !engine::is_loopback(options_.host)) {
     findings.push_back({.level = Level::warning,
                         .topic = "tls",
                         .text = "insecure: names, labels and passwords travel unencrypted",
-                        .advice = "write tls=verify"});
+                        .advice = "drop tls=false and insecure=true"});
   }
   const auto schema = ask("SELECT version FROM " + options_.schema_table());
+  if (!schema && no_tables()) {
+    findings.push_back({.level = Level::warning,
+                        .topic = "tables",
+                        .text = "not there yet; the first lock makes them, if this user may",
+                        .advice = "run: holdfast init, as a user who may create tables"});
+    return;
+  }
   if (!schema) {
     findings.push_back({.level = Level::problem,
                         .topic = "tables",

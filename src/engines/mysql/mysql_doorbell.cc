@@ -65,9 +65,22 @@ void MysqlDoorbell::expect(const core::RequestId& id, std::string_view name,
     rings_.push_back({.id = id, .token = 0});
     eventfd_write(nudge_.get(), 1);
   }
-  if (step_ == Step::off) {
+  if (step_ == Step::off || (step_ == Step::resting && pause_ == base::Duration::zero())) {
+    on_ = true;
     connect();
     move_on();
+  }
+}
+
+// Most locks are given back long before anybody could revoke them.
+void MysqlDoorbell::hold() {
+  if (!enabled_ || on_.exchange(true)) {
+    return;
+  }
+  const std::lock_guard lock{mutex_};
+  if (step_ == Step::off) {
+    step_ = Step::resting;
+    set_timer(kFirstPause);
   }
 }
 
@@ -114,34 +127,17 @@ void MysqlDoorbell::move_on() {
 }
 
 void MysqlDoorbell::on_over() {
-  const bool failed = session_.error() && session_.error()->disconnected;
-  if (failed || !session_.is_connected()) {
+  constexpr unsigned kInterrupted = 1317;
+  if (session_.error() && session_.error()->code != kInterrupted) {
     rest();
     return;
   }
   pause_ = {};
-  switch (step_) {
-    case Step::connecting:
-    case Step::sleeping:  // rung, or slept out
-      if (expected_.empty() && step_ == Step::sleeping) {
-        session_.close();
-        watched_ = -1;
-        step_ = Step::off;
-      } else {
-        look();
-      }
-      return;
-    case Step::looking:
-      if (session_.error()) {
-        look();  // the ring came early and hit the look
-      } else {
-        take_news();
-        sleep();
-      }
-      return;
-    case Step::off:
-    case Step::resting:
-      return;
+  if (step_ == Step::looking && !session_.error()) {
+    take_news();
+    sleep();
+  } else {
+    look();  // connected, rung, slept out, or rung during a look
   }
 }
 
@@ -160,9 +156,8 @@ void MysqlDoorbell::look() {
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
   std::string packet;
-  if (names.empty()) {
-    packet = "DO 0";
-  } else {
+  sql_.read_notes(packet);
+  if (!names.empty()) {
     sql_.read(packet, names);
   }
   step_ = Step::looking;
@@ -170,10 +165,16 @@ void MysqlDoorbell::look() {
 }
 
 void MysqlDoorbell::take_news() {
+  const MysqlReply& notes = session_.replies().front();
+  has_notes_ = notes.rows() > 0;
+  for (std::size_t i = 0; i < notes.rows(); ++i) {
+    rings_.push_back({.id = read_id(notes.cell(i, 0)), .token = 0});
+  }
   std::map<std::string_view, MysqlRow> rows;
-  for (const MysqlReply& reply : session_.replies()) {
-    for (std::size_t i = 0; i < reply.rows(); ++i) {
-      MysqlRow row = read_row(reply, i);
+  if (session_.replies().size() > 1) {
+    const MysqlReply& locks = session_.replies().back();
+    for (std::size_t i = 0; i < locks.rows(); ++i) {
+      MysqlRow row = read_row(locks, i);
       rows.emplace(row.name, std::move(row));
     }
   }
@@ -216,6 +217,9 @@ void MysqlDoorbell::sleep() {
     }
   }
   std::string packet;
+  if (has_notes_) {
+    sql_.drop_notes(packet);
+  }
   sql_.sleep(packet, kSleep, known);
   step_ = Step::sleeping;
   session_.start_query(std::move(packet), kSleep * 2);

@@ -18,9 +18,9 @@
 
 namespace holdfast::engines {
 
-// A connection that sleeps in the server until somebody who granted us a lock
-// interrupts it, and then looks which of our waiting requests were granted.
-// It is there only while something waits. Thread-safe; nothing blocks.
+// A connection that sleeps in the server until somebody who granted us a lock,
+// or revoked one, interrupts it, and then looks what happened. It is opened
+// when something waits, or is held for a while. Thread-safe; nothing blocks.
 class MysqlDoorbell {
  public:
   MysqlDoorbell(const MysqlOptions& options, const engine::EngineOptions& client,
@@ -35,6 +35,8 @@ class MysqlDoorbell {
   std::uint64_t looks() const noexcept { return looks_; }
   void expect(const core::RequestId& id, std::string_view name, std::uint64_t looks_before);
   void dismiss(const core::RequestId& id);
+  // Something is held: it might be revoked.
+  void hold();
 
   // For others, as statements; for ourselves, at once.
   void append_rings(std::string& packet, std::span<const core::Wake> wakes, bool on_mariadb) const;
@@ -43,7 +45,7 @@ class MysqlDoorbell {
   void forget() noexcept { session_.forget(); }
 
  private:
-  enum class Step : std::uint8_t { off, connecting, looking, sleeping, resting };
+  enum class Step : std::uint8_t { off, resting, connecting, looking, sleeping };
   struct Expected {
     std::string name;
     std::uint64_t version = 0;  // of its row when last seen
@@ -68,12 +70,14 @@ class MysqlDoorbell {
   base::FileDescriptor nudge_;
   base::FileDescriptor timer_;
   std::atomic<std::uint64_t> looks_{0};
+  std::atomic<bool> on_{false};
 
   std::mutex mutex_;
   MysqlSession session_;
   Step step_ = Step::off;
   int watched_ = -1;
   base::Duration pause_{};
+  bool has_notes_ = false;
   std::map<core::RequestId, Expected> expected_;
   std::vector<engine::Ring> rings_;
 };

@@ -46,6 +46,9 @@ MysqlTrouble trouble_of(const MysqlError& error) {
     case kTooManyConnections:
     case kUserTooManyConnections:
     case kTooManyOfUser:
+    case kReadOnlyOption:
+    case kReadOnlyTransaction:
+    case kReadOnlyMode:
       return MysqlTrouble::not_ready;
     case kDatabaseDenied:
     case kAccessDenied:

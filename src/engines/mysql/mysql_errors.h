@@ -11,7 +11,7 @@ enum class MysqlTrouble : std::uint8_t {
   disconnected,  // reconnect; what was sent may have been done
   collision,     // deadlock or lock wait: nothing was done, try again
   no_table,      // our tables are not there
-  not_ready,     // cannot serve yet, may later: a cluster's node that joins
+  not_ready,     // cannot serve now, may soon: joins a cluster, is being promoted, is full
   final,         // nothing was done, and trying again would not help
 };
 

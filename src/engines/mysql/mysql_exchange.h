@@ -78,10 +78,13 @@ class MysqlExchange : public engine::Conversation {
   void recognize_plain(Line& line) const;
 
   // Each sends a packet, or returns false if there is nothing left to do.
+  struct Wanted;
   bool start_window();
+  Wanted collect();
   void send_plain();
   void send_read();
   bool draft_and_write();
+  void draft(Line& line);
   void send_write();
   void send(Step step, std::string packet);
   bool look_again();
@@ -96,8 +99,10 @@ class MysqlExchange : public engine::Conversation {
   void take_rows(const MysqlReply& reply);
   void settle_plain(Line& line);
   void settle(std::size_t command, core::Outcome outcome);
+  void settle_all(Line& line, std::vector<core::Outcome> outcomes);
   void fail_line(Line& line, const Error& error);
   void fail_unsettled(const Error& error);
+  std::vector<std::string_view> unsettled_names() const;
   const Seen* seen(const Line& line) const;
   bool mark_is_ours(const Line& line) const;
   core::Operation adapted(const core::Operation& operation) const;
@@ -119,12 +124,11 @@ class MysqlExchange : public engine::Conversation {
   std::span<Line> window_;
   std::size_t window_size_ = 0;  // at most
   int collisions_ = 0;
-  int lost_races_ = 0;
+  unsigned troubles_ = 0;
   bool tables_made_ = false;
 
   // The packet on its way.
   Step step_ = Step::connect;
-  Step after_pause_ = Step::connect;
   base::Time resume_at_{};
   bool in_transaction_ = false;
   bool rollback_first_ = false;
@@ -134,8 +138,6 @@ class MysqlExchange : public engine::Conversation {
   std::vector<std::pair<std::string, Seen>> seen_;
   base::Time seen_at_{};
   std::vector<Draft> drafts_;
-  std::size_t updates_ = 0;
-  std::size_t inserts_ = 0;
 };
 
 }  // namespace holdfast::engines

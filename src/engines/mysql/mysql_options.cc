@@ -1,7 +1,6 @@
 #include "engines/mysql/mysql_options.h"
 
 #include <algorithm>
-#include <array>
 #include <string_view>
 
 #include "engine/credentials.h"
@@ -67,12 +66,17 @@ Result<MysqlOptions> MysqlOptions::from(const engine::Url& url) {
   options.max_skew = query.duration("max_skew", options.max_skew);
   options.keep_idle = query.duration("keep_idle", options.keep_idle);
   options.doorbell = query.flag("doorbell", options.doorbell);
-  options.tls_ca = query.text("tls_ca");
+  options.ca = query.text("ca");
   // Nobody can listen between us and this machine's own server.
   const bool is_near = !options.socket.empty() || engine::is_loopback(options.host);
-  constexpr std::array<std::string_view, 4> kTls{"", "off", "verify", "unverified"};
-  const std::size_t tls = query.choice("tls", kTls);
-  options.tls = tls != 0 ? static_cast<Tls>(tls - 1) : (is_near ? Tls::off : Tls::verify);
+  const bool tls = query.flag("tls", !is_near);
+  const bool insecure = query.flag("insecure", false);
+  options.tls = !tls ? Tls::off : insecure ? Tls::unverified : Tls::verify;
+  if (!tls && !is_near && !insecure) {
+    return fail(
+        ErrorCode::invalid_argument,
+        "another machine is reached with TLS; drop tls=false, or write insecure=true as well");
+  }
   if (auto good = query.finish(); !good) {
     return tl::unexpected{good.error()};
   }

@@ -26,10 +26,11 @@ struct MysqlOptions {
   // How long an unused name's row stays.
   base::Duration keep_idle = std::chrono::hours{1};
   Tls tls = Tls::off;
-  std::string tls_ca;
+  std::string ca;        // a file; empty: the system's authorities
   bool doorbell = true;  // false: waiters poll
 
   std::string locks_table() const { return "`" + prefix + "locks`"; }
+  std::string notes_table() const { return "`" + prefix + "notes`"; }
   std::string schema_table() const { return "`" + prefix + "schema`"; }
 
   // mysql://user@host:port/database?option=...

@@ -8,21 +8,21 @@ namespace holdfast::engines {
 namespace {
 
 // The columns of MysqlSql's reads, in their order.
-enum Column : std::uint8_t {
-  kName,
-  kVersion,
-  kMark,
-  kNow,
-  kToken,
-  kRequest,
-  kSession,
-  kHolder,
-  kHost,
-  kPid,
-  kSince,
-  kUntil,
-  kTtl,
-  kRest
+enum class Column : std::uint8_t {
+  name,
+  version,
+  mark,
+  now,
+  token,
+  request,
+  session,
+  holder,
+  host,
+  pid,
+  since,
+  until,
+  ttl,
+  rest
 };
 
 template <typename Number>
@@ -38,7 +38,13 @@ std::string text(const MysqlReply::Cell& cell) {
   return cell ? std::string{*cell} : std::string{};
 }
 
-base::Id id(const MysqlReply::Cell& cell) {
+base::Duration microseconds(const MysqlReply::Cell& cell) {
+  return std::chrono::microseconds{number<std::int64_t>(cell)};
+}
+
+}  // namespace
+
+base::Id read_id(const MysqlReply::Cell& cell) {
   base::Id value;
   if (cell && cell->size() == value.bytes.size()) {
     std::transform(cell->begin(), cell->end(), value.bytes.begin(),
@@ -47,34 +53,30 @@ base::Id id(const MysqlReply::Cell& cell) {
   return value;
 }
 
-base::Duration microseconds(const MysqlReply::Cell& cell) {
-  return std::chrono::microseconds{number<std::int64_t>(cell)};
-}
-
-}  // namespace
-
 MysqlRow read_row(const MysqlReply& reply, std::size_t index) {
-  const auto cell = [&](Column column) { return reply.cell(index, column); };
+  const auto cell = [&](Column column) {
+    return reply.cell(index, static_cast<std::size_t>(column));
+  };
   MysqlRow read;
-  read.now = base::Time{microseconds(cell(kNow))};
-  if (!cell(kName)) {
+  read.now = base::Time{microseconds(cell(Column::now))};
+  if (!cell(Column::name)) {
     read.is_clock_only = true;
     return read;
   }
-  read.name = *cell(kName);
-  read.version = number<std::uint64_t>(cell(kVersion));
-  read.mark = number<std::uint64_t>(cell(kMark));
+  read.name = *cell(Column::name);
+  read.version = number<std::uint64_t>(cell(Column::version));
+  read.mark = number<std::uint64_t>(cell(Column::mark));
   LockRow& row = read.row;
-  row.last_token = number<std::uint64_t>(cell(kToken));
-  row.request = id(cell(kRequest));
-  row.session = id(cell(kSession));
-  row.holder = {.label = text(cell(kHolder)),
-                .host = text(cell(kHost)),
-                .pid = number<std::int64_t>(cell(kPid))};
-  row.since = base::Time{microseconds(cell(kSince))};
-  row.until = base::Time{microseconds(cell(kUntil))};
-  row.ttl = microseconds(cell(kTtl));
-  row.rest = text(cell(kRest));
+  row.last_token = number<std::uint64_t>(cell(Column::token));
+  row.request = read_id(cell(Column::request));
+  row.session = read_id(cell(Column::session));
+  row.holder = {.label = text(cell(Column::holder)),
+                .host = text(cell(Column::host)),
+                .pid = number<std::int64_t>(cell(Column::pid))};
+  row.since = base::Time{microseconds(cell(Column::since))};
+  row.until = base::Time{microseconds(cell(Column::until))};
+  row.ttl = microseconds(cell(Column::ttl));
+  row.rest = text(cell(Column::rest));
   return read;
 }
 

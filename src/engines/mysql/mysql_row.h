@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "base/ids.h"
 #include "base/time.h"
 #include "engines/mysql/mysql_session.h"
 #include "engines/relational/lock_row.h"
@@ -20,6 +21,7 @@ struct MysqlRow {
   LockRow row;
 };
 
+base::Id read_id(const MysqlReply::Cell& cell);
 MysqlRow read_row(const MysqlReply& reply, std::size_t index);
 
 }  // namespace holdfast::engines

@@ -58,8 +58,8 @@ void configure(MYSQL* mysql, const MysqlOptions& options) {
   if (options.tls != MysqlOptions::Tls::off) {
     const my_bool yes = 1;
     mysql_options(mysql, MYSQL_OPT_SSL_ENFORCE, &yes);
-    if (!options.tls_ca.empty()) {
-      mysql_options(mysql, MYSQL_OPT_SSL_CA, options.tls_ca.c_str());
+    if (!options.ca.empty()) {
+      mysql_options(mysql, MYSQL_OPT_SSL_CA, options.ca.c_str());
     }
   }
   mysql_options(mysql, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &verify);

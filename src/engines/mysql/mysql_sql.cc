@@ -66,8 +66,9 @@ void append_hex(std::string& into, const base::Id& id) {
   append_hex(into, std::string_view{bytes.data(), bytes.size()});
 }
 
-MysqlSql::MysqlSql(const MysqlOptions& options, Party party, core::SessionId session)
+MysqlSql::MysqlSql(const MysqlOptions& options, const Party& party, const core::SessionId& session)
     : table_{options.locks_table()},
+      notes_{options.notes_table()},
       schema_table_{options.schema_table()},
       party_{clipped(party)},
       session_{session},
@@ -127,14 +128,20 @@ void MysqlSql::take(std::string& packet, std::span<const Named> wanted) const {
 
 namespace {
 
-// The rows of these names with these requests. A request id stands in one row
-// at most, so the two lists need not be matched pair by pair.
+// The rows of these names that these requests hold. The names alone make the
+// range that the server reads.
 void append_plain_grants(std::string& packet, std::span<const MysqlSql::Named> held,
                          const std::string& now) {
   packet += " WHERE name IN (";
   append_list(packet, held, [&](const auto& each) { append_hex(packet, each.name); });
-  packet += ") AND request_id IN (";
-  append_list(packet, held, [&](const auto& each) { append_hex(packet, each.request); });
+  packet += ") AND (name,request_id) IN (";
+  append_list(packet, held, [&](const auto& each) {
+    packet += '(';
+    append_hex(packet, each.name);
+    packet += ',';
+    append_hex(packet, each.request);
+    packet += ')';
+  });
   packet += ") AND rest IS NULL AND held_until>" + now;
 }
 
@@ -304,21 +311,57 @@ void MysqlSql::read_idle(std::string& packet, std::string_view after, std::size_
             std::to_string(at_most);
 }
 
+// In two statements, because one that sleeps while it has a table open keeps
+// everybody from altering that table. Whoever rings between the two interrupts
+// the first, which ends both.
 void MysqlSql::sleep(std::string& packet, std::chrono::seconds time,
                      std::span<const Known> known) const {
   begin(packet);
-  packet += "SELECT SLEEP(" + std::to_string(time.count()) + "),'" + session_.hex() + "'";
-  if (known.empty()) {
-    return;
-  }
-  packet += " FROM DUAL WHERE NOT EXISTS (SELECT 1 FROM " + table_ + " WHERE ";
-  bool first = true;
-  for (const Known& each : known) {
-    packet += std::exchange(first, false) ? "(name=" : " OR (name=";
-    append_hex(packet, each.name);
-    packet += " AND version<>" + std::to_string(each.version) + ")";
-  }
+  packet += "SET @holdfast_doze=(SELECT COUNT(*) FROM " + notes_ + " WHERE session_id=";
+  append_hex(packet, session_);
   packet += ')';
+  if (!known.empty()) {
+    packet += "+(SELECT COUNT(*) FROM " + table_ + " WHERE ";
+    bool first = true;
+    for (const Known& each : known) {
+      packet += std::exchange(first, false) ? "(name=" : " OR (name=";
+      append_hex(packet, each.name);
+      packet += " AND version<>" + std::to_string(each.version) + ")";
+    }
+    packet += ')';
+  }
+  const std::string nonce = ",@holdfast_nonce='" + session_.hex() + "'";
+  packet += nonce + ";SET @holdfast_doze=SLEEP(IF(@holdfast_doze>0,0," +
+            std::to_string(time.count()) + "))" + nonce;
+}
+
+void MysqlSql::note(std::string& packet, std::span<const core::Wake> wakes) const {
+  begin(packet);
+  packet += "INSERT IGNORE INTO " + notes_ + " (session_id,request_id,noted) VALUES ";
+  append_list(packet, wakes, [&](const core::Wake& wake) {
+    packet += '(';
+    append_hex(packet, wake.session);
+    packet += ',';
+    append_hex(packet, wake.id);
+    packet += "," + now() + ")";
+  });
+}
+
+void MysqlSql::read_notes(std::string& packet) const {
+  begin(packet);
+  packet += "SELECT request_id FROM " + notes_ + " WHERE session_id=";
+  append_hex(packet, session_);
+}
+
+void MysqlSql::drop_notes(std::string& packet) const {
+  begin(packet);
+  packet += "DELETE FROM " + notes_ + " WHERE session_id=";
+  append_hex(packet, session_);
+}
+
+void MysqlSql::drop_old_notes(std::string& packet) const {
+  begin(packet);
+  packet += "DELETE FROM " + notes_ + " WHERE noted<" + now() + "-INTERVAL 1 DAY LIMIT 1000";
 }
 
 void MysqlSql::wake(std::string& packet, const core::SessionId& session, bool on_mariadb) {
@@ -329,8 +372,8 @@ void MysqlSql::wake(std::string& packet, const core::SessionId& session, bool on
   const std::string id = on_mariadb ? "QUERY_ID" : "ID";
   const std::string kill = on_mariadb ? "KILL QUERY ID " : "KILL QUERY ";
   packet += "SET @holdfast_bell=(SELECT " + id +
-            " FROM information_schema.PROCESSLIST WHERE INFO LIKE 'SELECT SLEEP(%" + session.hex() +
-            "%' LIMIT 1)";
+            " FROM information_schema.PROCESSLIST WHERE INFO LIKE 'SET @holdfast_doze=%" +
+            session.hex() + "%' LIMIT 1)";
   const std::string statement =
       "IF(@holdfast_bell IS NULL,'DO 0',CONCAT('" + kill + "',@holdfast_bell))";
   packet += on_mariadb ? ";EXECUTE IMMEDIATE " + statement
@@ -370,6 +413,13 @@ std::vector<std::string> MysqlSql::schema() const {
           "  mark BIGINT UNSIGNED NOT NULL,\n"
           "  rest MEDIUMBLOB NULL COMMENT 'several holders, or a queue'\n"
           ") ENGINE=InnoDB COMMENT='locks of holdfast'",
+      "CREATE TABLE IF NOT EXISTS " + notes_ +
+          " (\n"
+          "  session_id BINARY(16) NOT NULL,\n"
+          "  request_id BINARY(16) NOT NULL,\n"
+          "  noted DATETIME(6) NOT NULL,\n"
+          "  PRIMARY KEY (session_id, request_id)\n"
+          ") ENGINE=InnoDB COMMENT='holdfast: revoked locks whose holders were not told yet'",
       "INSERT IGNORE INTO " + schema_table_ + " (id, version) VALUES (1, " +
           std::to_string(kMysqlSchemaVersion) + ")",
   };

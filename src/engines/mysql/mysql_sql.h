@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/commands.h"
+#include "core/lock_record.h"
 #include "engines/mysql/mysql_options.h"
 #include "engines/relational/lock_row.h"
 
@@ -22,7 +22,7 @@ void append_hex(std::string& into, const base::Id& id);
 // are appended to a packet, separated by semicolons.
 class MysqlSql {
  public:
-  MysqlSql(const MysqlOptions& options, Party party, core::SessionId session);
+  MysqlSql(const MysqlOptions& options, const Party& party, const core::SessionId& session);
 
   // Tests only: the store's time, in place of the server's.
   void set_now(std::function<base::Time()> now) { now_ = std::move(now); }
@@ -64,7 +64,7 @@ class MysqlSql {
   void read_idle(std::string& packet, std::string_view after, std::size_t at_most) const;
 
   // Sleeps, visibly to those who look for our session, unless one of the rows
-  // has changed since it was read.
+  // has changed since it was read, or there are notes.
   struct Known {
     std::string_view name;
     std::uint64_t version = 0;
@@ -72,6 +72,13 @@ class MysqlSql {
   void sleep(std::string& packet, std::chrono::seconds time, std::span<const Known> known) const;
   // Wakes that session from its sleep.
   static void wake(std::string& packet, const core::SessionId& session, bool on_mariadb);
+
+  // Notes tell a session which requests to look after that it does not wait
+  // for: revoked ones.
+  void note(std::string& packet, std::span<const core::Wake> wakes) const;
+  void read_notes(std::string& packet) const;
+  void drop_notes(std::string& packet) const;
+  void drop_old_notes(std::string& packet) const;
 
   // What makes the tables; safe to run again.
   std::vector<std::string> schema() const;
@@ -82,6 +89,7 @@ class MysqlSql {
   void set_columns(std::string& packet) const;
 
   std::string table_;
+  std::string notes_;
   std::string schema_table_;
   Party party_;
   core::SessionId session_;
