@@ -63,7 +63,8 @@ std::ostream& operator<<(std::ostream& out, const HarnessEntry& entry) {
 }
 
 std::span<const HarnessEntry> harnesses() {
-  static const std::vector<HarnessEntry> all{memory_harness(), sqlite_harness()};
+  static const std::vector<HarnessEntry> all{memory_harness(), sqlite_harness(),
+                                             redis_fair_harness()};
   return all;
 }
 

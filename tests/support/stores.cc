@@ -1,0 +1,24 @@
+#include "support/stores.h"
+
+#include <stdexcept>
+
+#include "base/ids.h"
+#include "support/server.h"
+
+namespace holdfast::test {
+
+std::string store_url(const std::string& engine, const TempDir& dir) {
+  const std::string unique = base::Id::random().hex();
+  if (engine == "memory") {
+    return "memory:" + unique;
+  }
+  if (engine == "sqlite") {
+    return "sqlite:" + (dir / (unique + ".db")).string();
+  }
+  if (engine == "redis") {
+    return "redis://127.0.0.1:" + shared_server_port("redis") + "/0?prefix=" + unique + ":";
+  }
+  throw std::runtime_error{"no store of " + engine};
+}
+
+}  // namespace holdfast::test
