@@ -173,7 +173,8 @@ void Nemesis::break_line(Fault fault) {
   }
   broken_ = fault;
   const bool at_once = fault == Fault::reset;
-  mend_at_ = Clock::now() + (at_once ? Duration{} : dice_.between(5ms, ttl() * 2));
+  mend_at_ = Clock::now() +
+             (at_once ? Duration{} : dice_.between(5ms, dice_.percent(30) ? ttl() * 2 : ttl() / 2));
 }
 
 void Nemesis::apply(Fault fault, FaultProxy& proxy) {

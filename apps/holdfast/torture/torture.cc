@@ -163,7 +163,6 @@ Result<Outcome> torture(const Context& context, const Options& options) {
       return tl::unexpected{result.error()};
     }
     outcome.summary.add(result->history);
-    for (auto& e : result->history) std::cerr << proof::to_text(e) << "\n";
     for (const proof::Violation& violation : result->violations) {
       outcome.findings.push_back(
           {violation.property, violation.text, proof::to_text(violation, result->history)});
