@@ -106,5 +106,7 @@ std::vector<HarnessEntry> harnesses_without(bool Claims::*promise);
 HarnessEntry memory_harness();
 HarnessEntry sqlite_harness();
 HarnessEntry redis_fair_harness();
+HarnessEntry redis_simple_harness();
+HarnessEntry redis_redisson_harness();
 
 }  // namespace holdfast::test
