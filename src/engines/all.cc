@@ -3,6 +3,7 @@
 
 #include "engine/registry.h"
 #include "engines/memory/memory_engine.h"
+#include "engines/postgres/postgres_engine.h"
 #include "engines/sqlite/sqlite_engine.h"
 
 namespace holdfast::engine {
@@ -11,6 +12,8 @@ std::span<const Registration> registrations() {
   static const std::array all{
       engines::memory_registration(),
       engines::sqlite_registration(),
+      engines::postgres_registration(),
+      engines::postgresql_registration(),
   };
   return all;
 }

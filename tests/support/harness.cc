@@ -63,7 +63,11 @@ std::ostream& operator<<(std::ostream& out, const HarnessEntry& entry) {
 }
 
 std::span<const HarnessEntry> harnesses() {
-  static const std::vector<HarnessEntry> all{memory_harness(), sqlite_harness()};
+  static const std::vector<HarnessEntry> all{
+      memory_harness(),
+      sqlite_harness(),
+      postgres_lease_harness(),
+  };
   return all;
 }
 

@@ -105,5 +105,6 @@ std::vector<HarnessEntry> harnesses_without(bool Claims::*promise);
 // One file an engine: support/harness_<engine>.cc.
 HarnessEntry memory_harness();
 HarnessEntry sqlite_harness();
+HarnessEntry postgres_lease_harness();
 
 }  // namespace holdfast::test
