@@ -66,6 +66,7 @@ std::span<const HarnessEntry> harnesses() {
   static const std::vector<HarnessEntry> all{
       memory_harness(),
       sqlite_harness(),
+      redis_fair_harness(),
       postgres_lease_harness(),
   };
   return all;

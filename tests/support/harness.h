@@ -106,5 +106,6 @@ std::vector<HarnessEntry> harnesses_without(bool Claims::*promise);
 HarnessEntry memory_harness();
 HarnessEntry sqlite_harness();
 HarnessEntry postgres_lease_harness();
+HarnessEntry redis_fair_harness();
 
 }  // namespace holdfast::test

@@ -1,0 +1,64 @@
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "support/harness.h"
+#include "support/raw_redis.h"
+#include "support/server.h"
+
+namespace holdfast::test {
+
+namespace {
+
+// Redis refuses writes because it misses a replica; reads go on.
+class NoWrites : public Outage {
+ public:
+  explicit NoWrites(const std::string& port) : redis_{port} {
+    redis_.ask({"CONFIG", "SET", "min-replicas-to-write", "1"});
+  }
+  ~NoWrites() override { redis_.ask({"CONFIG", "SET", "min-replicas-to-write", "0"}); }
+
+ private:
+  RawRedis redis_;
+};
+
+// Outages concern a whole server: only the suites about them get one of their
+// own.
+bool needs_own_server() {
+  const auto* suite = ::testing::UnitTest::GetInstance()->current_test_suite();
+  return suite != nullptr && std::string_view{suite->name()}.find("Outage") != std::string::npos;
+}
+
+class RedisHarness : public Harness {
+ public:
+  explicit RedisHarness(std::string strategy) : strategy_{std::move(strategy)} {
+    if (needs_own_server()) {
+      own_ = std::make_unique<PrivateServer>("redis");
+    }
+    port_ = own_ ? std::to_string(own_->port()) : shared_server_port("redis");
+  }
+
+  std::string url() const override {
+    return "redis://127.0.0.1:" + port_ + "/0?strategy=" + strategy_ + "&prefix=" + name_prefix();
+  }
+  std::string impatient_url() const override { return url() + "&timeout=50ms"; }
+  std::unique_ptr<Outage> begin_outage() override { return std::make_unique<NoWrites>(port_); }
+
+ private:
+  const std::string strategy_;
+  std::unique_ptr<PrivateServer> own_;
+  std::string port_;
+};
+
+}  // namespace
+
+HarnessEntry redis_fair_harness() {
+  return {
+      .engine = "redis",
+      .strategy = "fair",
+      .claims = {},
+      .make = []() -> std::unique_ptr<Harness> { return std::make_unique<RedisHarness>("fair"); },
+      .missing = [] { return missing_program("redis-server"); }};
+}
+
+}  // namespace holdfast::test
