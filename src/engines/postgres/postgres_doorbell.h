@@ -23,6 +23,8 @@ class Doorbell {
   // connections come and go.
   int fd() const noexcept { return epoll_.get(); }
   std::vector<engine::Ring> answer();
+  // False if nobody can have rung unheard since the last call.
+  bool may_have_missed();
   bool is_settled();  // it listens, or never will
   bool is_silent();   // it does not, and nobody sees to it
 
@@ -43,6 +45,7 @@ class Doorbell {
   base::FileDescriptor epoll_;
   std::mutex mutex_;
   State state_ = State::silent;
+  int looks_ = 0;  // since it listens
   Session session_;
 };
 

@@ -35,6 +35,7 @@ class LeaseEngine : public engine::Engine {
               engine::Done done) override;
   int doorbell_fd() const noexcept override { return doorbell_.fd(); }
   std::vector<engine::Ring> answer_doorbell() override;
+  bool may_have_changed() override { return !inherited() && doorbell_.may_have_missed(); }
   void tidy() override;
   Result<std::vector<LockInfo>> list(std::string_view prefix) override;
   Result<LockInfo> show(std::string_view name) override;
