@@ -67,6 +67,8 @@ std::span<const HarnessEntry> harnesses() {
       memory_harness(),
       sqlite_harness(),
       redis_fair_harness(),
+      redis_simple_harness(),
+      redis_redisson_harness(),
       postgres_lease_harness(),
   };
   return all;

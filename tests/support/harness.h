@@ -107,5 +107,7 @@ HarnessEntry memory_harness();
 HarnessEntry sqlite_harness();
 HarnessEntry postgres_lease_harness();
 HarnessEntry redis_fair_harness();
+HarnessEntry redis_simple_harness();
+HarnessEntry redis_redisson_harness();
 
 }  // namespace holdfast::test

@@ -1,8 +1,11 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/file_descriptor.h"
@@ -28,11 +31,19 @@ class RedisBell {
 
   bool is_listening();
 
+  // Further channels, and who is to be rung when something is said there or
+  // when we begin to listen: what was said before that is lost.
+  using Others = std::function<std::vector<engine::Ring>(const std::string& channel)>;
+  void set_others(Others others) { others_ = std::move(others); }
+  void listen(const std::string& channel);
+  void stop_listening(const std::string& channel);
+
  private:
   void advance();  // all below: with mutex_ held
   void watch();
   void come_back_later();
   void hear(const RespValue& message);
+  void say(std::string_view word, const std::string& channel);
 
   std::mutex mutex_;
   RedisConnector connector_;
@@ -43,6 +54,9 @@ class RedisBell {
   int watched_ = -1;            // the connection's socket, as epoll knows it
   std::uint32_t watched_for_ = 0;
   std::vector<engine::Ring> rings_;
+  const std::string channel_;
+  std::set<std::string> further_;
+  Others others_;
   bool gap_ = true;     // not listening, or not all the time
   bool asked_ = false;  // for a sign of life
   base::Time asked_at_{};

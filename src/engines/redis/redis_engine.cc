@@ -5,12 +5,16 @@
 #include "base/fork.h"
 #include "engine/batch.h"
 #include "engines/redis/fair_strategy.h"
+#include "engines/redis/unfair_strategy.h"
 
 namespace holdfast::engines {
 namespace {
 
 std::unique_ptr<RedisStrategy> make_strategy(const RedisOptions& options,
                                              const engine::EngineOptions& client) {
+  if (options.strategy != RedisStrategyKind::fair) {
+    return UnfairStrategy::make(options, client);
+  }
   return std::make_unique<FairStrategy>(options, client);
 }
 
@@ -25,9 +29,8 @@ RedisEngine::RedisEngine(const RedisOptions& options, const engine::EngineOption
       connector_{options_, tls},
       turn_{options_, *strategy_, connector_},
       desk_{options_, tls} {
-  if (!strategy_->channel().empty()) {
-    bell_ = std::make_unique<RedisBell>(options_, std::move(tls), strategy_->channel());
-  }
+  bell_ = std::make_unique<RedisBell>(options_, std::move(tls), strategy_->channel());
+  strategy_->listen_with(*bell_);
 }
 
 Result<std::unique_ptr<engine::Engine>> RedisEngine::open(const engine::Url& url,
@@ -50,9 +53,7 @@ Result<std::unique_ptr<engine::Engine>> RedisEngine::open(const engine::Url& url
   if (auto connected = engine->connector_.connect_until(deadline); !connected) {
     return tl::unexpected{connected.error()};
   }
-  if (engine->bell_) {
-    engine->bell_->start(deadline);
-  }
+  engine->bell_->start(deadline);
   return engine;
 }
 
@@ -73,18 +74,18 @@ void RedisEngine::submit(std::size_t, std::span<const core::Command> batch,
 }
 
 int RedisEngine::doorbell_fd() const noexcept {
-  return bell_ ? bell_->fd() : -1;
+  return bell_->fd();
 }
 
 std::vector<engine::Ring> RedisEngine::answer_doorbell() {
-  return inherited() || !bell_ ? std::vector<engine::Ring>{} : bell_->answer();
+  return inherited() ? std::vector<engine::Ring>{} : bell_->answer();
 }
 
 bool RedisEngine::may_have_changed() {
   if (inherited()) {
     return false;
   }
-  return !bell_ || bell_->may_have_missed();
+  return bell_->may_have_missed();
 }
 
 }  // namespace holdfast::engines
