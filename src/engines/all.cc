@@ -3,6 +3,7 @@
 
 #include "engine/registry.h"
 #include "engines/memory/memory_engine.h"
+#include "engines/postgres/postgres_engine.h"
 #include "engines/redis/redis_engine.h"
 #include "engines/sqlite/sqlite_engine.h"
 
@@ -12,6 +13,8 @@ std::span<const Registration> registrations() {
   static const std::array all{
       engines::memory_registration(),
       engines::sqlite_registration(),
+      engines::postgres_registration(),
+      engines::postgresql_registration(),
       engines::redis_registration(),
       engines::rediss_registration(),
       engines::redis_sentinel_registration(),
