@@ -5,9 +5,9 @@
     apps/proof, which breaks stores and checks histories, stands on base and the public headers
 
 Each folder may include what its line in LAYERS names, and itself. Engines do not know each other,
-except redlock, which is made of redis; src/engines/all.cc alone names them all. An engine's vendor
-header appears in <x>_session only. Clocks are read and threads sleep by means of base; in core not
-at all.
+except redlock, which is made of redis, and the SQL engines, which share src/engines/relational;
+src/engines/all.cc alone names them all. An engine's vendor header appears in <x>_session only.
+Clocks are read and threads sleep by means of base; in core not at all.
 
 usage: check_layers.py [ROOT]     (the tree to check; default: the one this file is in)
 """

@@ -1,7 +1,6 @@
 #include "bench_workers.h"
 
 #include <signal.h>
-#include <spawn.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -15,6 +14,8 @@
 #include <system_error>
 #include <thread>
 #include <utility>
+
+#include "start_self.h"
 
 namespace holdfast::command::bench {
 namespace {
@@ -89,33 +90,12 @@ Workers::~Workers() {
 // than that it is one. The URL goes by the environment, where a password in it
 // is not on show.
 Result<void> Workers::spawn(const std::string& url) {
-  std::vector<std::string> environment{"HOLDFAST_URL=" + url};
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    if (std::strncmp(*entry, "HOLDFAST_URL=", 13) != 0) {
-      environment.emplace_back(*entry);
-    }
+  const auto pid =
+      start_self({"holdfast", "bench", "--worker"}, memory_.get(), {{"HOLDFAST_URL", url}});
+  if (!pid) {
+    return tl::unexpected{pid.error()};
   }
-  std::vector<char*> pointers;
-  pointers.reserve(environment.size() + 1);
-  for (std::string& entry : environment) {
-    pointers.push_back(entry.data());
-  }
-  pointers.push_back(nullptr);
-  std::array<std::string, 3> words{"holdfast", "bench", "--worker"};
-  std::array<char*, 4> arguments{words[0].data(), words[1].data(), words[2].data(), nullptr};
-
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, memory_.get(), STDIN_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
-  pid_t pid = -1;
-  const int failure =
-      posix_spawn(&pid, "/proc/self/exe", &actions, nullptr, arguments.data(), pointers.data());
-  posix_spawn_file_actions_destroy(&actions);
-  if (failure != 0) {
-    return system_failure("cannot start a process", failure);
-  }
-  running_.push_back(pid);
+  running_.push_back(*pid);
   return {};
 }
 

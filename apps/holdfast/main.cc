@@ -37,6 +37,7 @@ int run_program(int argc, char** argv) {
   register_init(line, context);
   register_doctor(line, context);
   register_bench(line, context);
+  register_torture(line, context);
   register_version(line, context);
 
   const auto action = line.parse(argc, argv);

@@ -125,6 +125,28 @@ void check_gap(const Case& run, const std::vector<const Call*>& calls, const Tro
   }
 }
 
+// Every call comes back, and not much later than it was to wait.
+void check_punctuality(const Case& run, const Call& call, const Troubles& troubles) {
+  if (!call.killed && !call.answered) {
+    run.findings.add("L1", say(call) + " was never answered", {&call});
+  }
+  if (!call.killed && call.releasing && !call.released) {
+    run.findings.add("L1", say(call) + " never came back from its release", {&call});
+  }
+  if (!call.answered || call.wait < Moment::zero()) {
+    return;
+  }
+  const Moment asked = run.at(call.called).time;
+  const Moment answer = run.at(*call.answered).time;
+  if (answer > asked + call.wait + run.rules.slack &&
+      troubles.calm_since(call.process, asked, answer) == asked) {
+    run.findings.add("L1",
+                     say(call) + " was answered " + seconds(answer - asked - call.wait) +
+                         " after its wait had ended",
+                     {&call});
+  }
+}
+
 }  // namespace
 
 void check_progress(const Case& run) {
@@ -141,9 +163,7 @@ void check_progress(const Case& run) {
     } else if (const auto left = ghost(run, call, troubles)) {
       stays[call.name].push_back(*left);
     }
-    if (!call.answered && !call.killed) {
-      run.findings.add("L1", say(call) + " was never answered", {&call});
-    }
+    check_punctuality(run, call, troubles);
   }
   const Moment bound = run.rules.ttl + run.rules.backstop + run.rules.slack;
   for (auto& [name, list] : stays) {

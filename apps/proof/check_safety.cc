@@ -233,6 +233,12 @@ void check_beliefs(const Case& run) {
   }
   std::unordered_map<std::uint32_t, std::vector<Belief>> open;
   for (const Event& event : run.history) {
+    if (event.kind == EventKind::killed && !run.rules.lease) {
+      for (auto& [name, beliefs] : open) {
+        std::erase_if(beliefs,
+                      [&](const Belief& belief) { return belief.call->process == event.process; });
+      }
+    }
     const auto found = known.find({event.process, event.call});
     if (event.kind >= EventKind::fault || found == known.end()) {
       continue;

@@ -13,6 +13,7 @@ namespace holdfast::proof {
 // to L1-L3 and to the punctuality of waits alone.
 struct Rules {
   bool token = true;
+  bool lease = true;  // false: a lock ends with its holder's session
   bool fifo = true;
   Duration ttl{};
   std::uint32_t hand_over = kDefaultHandOver;

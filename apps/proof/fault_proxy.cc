@@ -279,9 +279,7 @@ void FaultProxy::accept_connections() {
 }
 
 void FaultProxy::swallow_reply(Swallow swallow) {
-  impl_->change([&](ProxyRules& rules) {
-    rules.swallow = swallow.pattern.empty() ? std::nullopt : std::optional{std::move(swallow)};
-  });
+  impl_->change([&](ProxyRules& rules) { rules.swallow = std::move(swallow); });
 }
 
 void FaultProxy::stop_swallowing() {

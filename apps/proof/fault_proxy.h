@@ -14,7 +14,8 @@ enum class Way : std::uint8_t { to_store, from_store };
 // The reply to a request is lost: the request is forwarded, but of what the
 // store says afterwards on that connection the client hears nothing.
 struct Swallow {
-  std::string pattern;  // bytes of the request; also found across two packets
+  // Bytes of the request, also found across two packets. Empty: whatever is next.
+  std::string pattern = {};
   enum class Then : std::uint8_t {
     silence,  // the connection stays open and mute until one side closes it
     cut,      // both sides are reset as soon as the store begins to answer

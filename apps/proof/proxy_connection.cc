@@ -124,6 +124,7 @@ std::optional<Swallow::Then> ProxyConnection::match(Pipe& pipe, const std::strin
   const std::string& pattern = rules.swallow->pattern;
   const std::string text = pipe.tail + bytes;
   if (text.find(pattern) == std::string::npos) {
+    // Not empty, or it would have been found.
     pipe.tail = text.substr(text.size() - std::min(text.size(), pattern.size() - 1));
     return std::nullopt;
   }

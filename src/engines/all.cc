@@ -4,6 +4,7 @@
 #include "engine/registry.h"
 #include "engines/memory/memory_engine.h"
 #include "engines/mysql/mysql_engine.h"
+#include "engines/postgres/postgres_engine.h"
 #include "engines/redis/redis_engine.h"
 #include "engines/sqlite/sqlite_engine.h"
 
@@ -14,6 +15,8 @@ std::span<const Registration> registrations() {
       engines::memory_registration(),
       engines::sqlite_registration(),
       engines::mysql_registration(),
+      engines::postgres_registration(),
+      engines::postgresql_registration(),
       engines::redis_registration(),
       engines::rediss_registration(),
       engines::redis_sentinel_registration(),

@@ -66,7 +66,8 @@ TEST_F(Completion, OffersCommands) {
 }
 
 TEST_F(Completion, OffersTheOptionsThatTheProgramHas) {
-  for (const char* command : {"run", "ls", "show", "watch", "release", "init", "doctor", "bench"}) {
+  for (const char* command :
+       {"run", "ls", "show", "watch", "release", "init", "doctor", "bench", "torture"}) {
     const auto help = call({command, "--help"}).out;
     const auto offered = offers(std::string{"holdfast "} + command + " --");
     const auto known = options_in(help);

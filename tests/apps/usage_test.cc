@@ -102,7 +102,8 @@ INSTANTIATE_TEST_SUITE_P(
 class Help : public CommandTest {};
 
 TEST_F(Help, TeachesWithExamples) {
-  for (const char* command : {"run", "ls", "show", "watch", "release", "init", "doctor", "bench"}) {
+  for (const char* command :
+       {"run", "ls", "show", "watch", "release", "init", "doctor", "bench", "torture"}) {
     const auto called = call({command, "--help"});
     EXPECT_EQ(called.status, 0);
     EXPECT_NE(called.out.find(std::string{"Usage: holdfast "} + command), std::string::npos);

@@ -161,7 +161,8 @@ TEST_P(EngineNews, AnUnchangedStoreSaysSo) {
   const auto b = open(2);
   submit(*a, "x", acquire(1));
   submit(*b, "x", acquire(2));
-  a->may_have_changed();
+  // A bell that is just being hung may miss something.
+  EXPECT_TRUE(eventually([&] { return !a->may_have_changed(); }));
   EXPECT_FALSE(a->may_have_changed());
   submit(*a, "x", poll(1));
   EXPECT_FALSE(a->may_have_changed());
@@ -199,13 +200,17 @@ TEST_P(EngineContract, InitAndDoctorAreContent) {
   const auto findings = a->doctor();
   EXPECT_FALSE(findings.empty());
   for (const Finding& finding : findings) {
+    if (finding.topic == "durability") {
+      continue;  // the servers of the tests are not durable, which is right to say
+    }
     EXPECT_EQ(finding.level, Finding::Level::ok) << finding.topic << ": " << finding.text;
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(, EngineNews, ::testing::Values("memory", "sqlite", "redis"),
+INSTANTIATE_TEST_SUITE_P(, EngineNews, ::testing::Values("memory", "sqlite", "redis", "postgres"),
                          [](const auto& tested) { return tested.param; });
-INSTANTIATE_TEST_SUITE_P(, EngineContract, ::testing::Values("memory", "sqlite", "redis", "mysql"),
+INSTANTIATE_TEST_SUITE_P(, EngineContract,
+                         ::testing::Values("memory", "sqlite", "redis", "mysql", "postgres"),
                          [](const auto& tested) { return tested.param; });
 
 }  // namespace

@@ -63,8 +63,11 @@ std::ostream& operator<<(std::ostream& out, const HarnessEntry& entry) {
 }
 
 std::span<const HarnessEntry> harnesses() {
-  static const std::vector<HarnessEntry> all{memory_harness(), sqlite_harness(),
-                                             redis_fair_harness(), mysql_lease_harness()};
+  static const std::vector<HarnessEntry> all{
+      memory_harness(),       sqlite_harness(),         redis_fair_harness(),
+      redis_simple_harness(), redis_redisson_harness(), postgres_lease_harness(),
+      mysql_lease_harness(),
+  };
   return all;
 }
 

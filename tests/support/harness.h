@@ -105,7 +105,10 @@ std::vector<HarnessEntry> harnesses_without(bool Claims::*promise);
 // One file an engine: support/harness_<engine>.cc.
 HarnessEntry memory_harness();
 HarnessEntry sqlite_harness();
+HarnessEntry postgres_lease_harness();
 HarnessEntry redis_fair_harness();
 HarnessEntry mysql_lease_harness();
+HarnessEntry redis_simple_harness();
+HarnessEntry redis_redisson_harness();
 
 }  // namespace holdfast::test

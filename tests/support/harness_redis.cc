@@ -52,13 +52,44 @@ class RedisHarness : public Harness {
 
 }  // namespace
 
+namespace {
+
+constexpr Claims kUnfair{.token = false, .fair = false, .shared = false, .permits = false};
+
+std::optional<std::string> missing_redis() {
+  return missing_program("redis-server");
+}
+
+}  // namespace
+
 HarnessEntry redis_fair_harness() {
   return {
       .engine = "redis",
       .strategy = "fair",
       .claims = {},
       .make = []() -> std::unique_ptr<Harness> { return std::make_unique<RedisHarness>("fair"); },
-      .missing = [] { return missing_program("redis-server"); }};
+      .missing = &missing_redis};
+}
+
+HarnessEntry redis_simple_harness() {
+  Claims claims = kUnfair;
+  claims.event = false;
+  return {
+      .engine = "redis",
+      .strategy = "simple",
+      .claims = claims,
+      .make = []() -> std::unique_ptr<Harness> { return std::make_unique<RedisHarness>("simple"); },
+      .missing = &missing_redis};
+}
+
+HarnessEntry redis_redisson_harness() {
+  return {.engine = "redis",
+          .strategy = "redisson",
+          .claims = kUnfair,
+          .make = []() -> std::unique_ptr<Harness> {
+            return std::make_unique<RedisHarness>("redisson");
+          },
+          .missing = &missing_redis};
 }
 
 }  // namespace holdfast::test

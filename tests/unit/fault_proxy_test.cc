@@ -152,6 +152,14 @@ TEST_F(AFaultProxy, SwallowsTheReplyToAMatchingRequest) {
   EXPECT_EQ(dialer.ending(), "reset");
 }
 
+TEST_F(AFaultProxy, SwallowsTheReplyToWhateverIsNext) {
+  Dialer dialer{proxy->port()};
+  proxy->swallow_reply({.then = Swallow::Then::cut});
+  ASSERT_TRUE(dialer.send("x"));
+  EXPECT_EQ(dialer.ending(), "reset");
+  EXPECT_EQ(server.heard(), "x");
+}
+
 TEST_F(AFaultProxy, CutsInsteadOfTheReply) {
   Dialer dialer{proxy->port()};
   proxy->swallow_reply({.pattern = "commit", .then = Swallow::Then::cut, .times = 0});

@@ -198,6 +198,12 @@ TEST(HistoryChecker, S6WhoWasToldOfTheLossCountsOnNothing) {
   EXPECT_EQ(run.verdict(), "");
 }
 
+TEST(HistoryChecker, S6ASessionEndsWithItsProcess) {
+  Builder run;
+  run.enter('A', 64).kill('A').pass(500ms).enter('B', 128).leave('B');
+  EXPECT_EQ(run.verdict({.lease = false}), "");
+}
+
 TEST(HistoryChecker, S6PermitsAreCounted) {
   Builder run;
   run.as(Mode::permits, 1, 2).enter('A', 64).kill('A').enter('B', 128).enter('C', 192);
@@ -254,6 +260,18 @@ TEST(HistoryChecker, L1AFaultThatHitsAllExcusesUntilItIsOver) {
 TEST(HistoryChecker, L1ACallThatIsNeverAnswered) {
   Builder run;
   run.call('A');
+  EXPECT_EQ(run.verdict(), "L1");
+}
+
+TEST(HistoryChecker, L1AnAnswerLongAfterTheWait) {
+  Builder run;
+  run.call('A', 1s).pass(8s).refuse('A', ErrorCode::timed_out);
+  EXPECT_EQ(run.verdict(), "L1");
+}
+
+TEST(HistoryChecker, L1AReleaseThatNeverComesBack) {
+  Builder run;
+  run.enter('A', 64).note('A', EventKind::releasing);
   EXPECT_EQ(run.verdict(), "L1");
 }
 

@@ -49,7 +49,7 @@ _holdfast_reply() {
 
 _holdfast() {
   local words cword current previous command='' i
-  local commands='run ls show watch release init doctor bench version'
+  local commands='run ls show watch release init doctor bench torture version'
   local common='--url --json --help'
   _holdfast_words
   current=${words[cword]}
@@ -84,7 +84,8 @@ _holdfast() {
     --permits) _holdfast_reply '1/2 1/3 1/4 1/8' && return ;;
     --on-lost) _holdfast_reply 'term ignore' && return ;;
     --scenario) _holdfast_reply 'U1 U32 C16 H4 P2 W100 W1000 W1000n W50p L100k' && return ;;
-    --label | --seconds) return ;;
+    --faults) _holdfast_reply 'all process network none kill stop partition partition-to partition-from delay reset cut refuse swallow' && return ;;
+    --label | --seconds | --minutes | --seed | --processes | --threads | --min-grants | --min-faults) return ;;
   esac
 
   local options names=''
@@ -96,6 +97,9 @@ _holdfast() {
     release) options='--force --now' ;;
     init) options='--print' ;;
     bench) options='--scenario --seconds' ;;
+    torture)
+      options='--seconds --minutes --seed --faults --processes --threads --min-grants --min-faults --ttl --timeline'
+      ;;
     ls | show | doctor | version) options='' ;;
     '')
       _holdfast_reply "$commands $common --version"

@@ -7,7 +7,7 @@
 #include "base/ids.h"
 #include "base/time.h"
 #include "engines/mysql/mysql_session.h"
-#include "engines/relational/lock_row.h"
+#include "engines/mysql/mysql_lock.h"
 
 namespace holdfast::engines {
 

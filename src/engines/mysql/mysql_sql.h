@@ -10,7 +10,7 @@
 
 #include "core/lock_record.h"
 #include "engines/mysql/mysql_options.h"
-#include "engines/relational/lock_row.h"
+#include "engines/mysql/mysql_lock.h"
 
 namespace holdfast::engines {
 

@@ -14,17 +14,19 @@ namespace holdfast::engines {
 //   ARGV[1]  now in microseconds; empty: TIME
 //   ARGV[2]  who asks, for people
 //   ARGV[3]  the channel of a session is this and its id
-// A lock is {last token, limit, holders, queue};
+// A lock is {last token, limit, holders, queue} in MessagePack;
 //   holder {id, session, mode, permits, token, ttl, since, expires, revoked, who}
 //   waiter {id, session, mode, permits, ttl, window, since, expires, who}
+// With one holder and no queue, as most are, it is shorter: an S, the holder's
+// first four and the limit as an Acquire has them, then token, ttl, since,
+// expires, who. What concerns only those is done without building tables, and
+// the functions for the rest are not even made: a script makes all its
+// functions anew in every call.
 inline constexpr int kFairHead = 3;
 inline constexpr std::string_view kFairScript = R"lua(
 local call, pcall_, pack, unpack_ = redis.call, redis.pcall, struct.pack, struct.unpack
-local max, min = math.max, math.min
-local GRANTED, QUEUED, BUSY, RENEWED, RELEASED, DONE, NOT_HELD, REVOKED, REFUSED, FAILED =
-  0, 1, 2, 3, 4, 5, 6, 7, 8, 9
-local STRIDE, MAX_TOKEN, MAX_CLOCK, LEAD = 64, 9007199254740991, 4503599627370496, 1000000
-local NEVER = 9007199254740991
+local sub, ceil, max, min = string.sub, math.ceil, math.max, math.min
+local STRIDE, MAX_CLOCK = 64, 4503599627370496
 
 local now = tonumber(ARGV[1])
 local tested = now ~= nil
@@ -32,17 +34,31 @@ if not tested then
   local time = call('TIME')
   now = time[1] * 1000000 + time[2]
 end
-local floor = min(now, MAX_CLOCK)
+local floor = max(min(now, MAX_CLOCK), 1)
 local who = ARGV[2]
+local KEEP = STRIDE - 1  -- last token = token + KEEP
+
+local function put(key, value, last)
+  if tested then return pcall_('SET', key, value) end
+  return pcall_('SET', key, value, 'PX', ceil((last - now) / 1000) + 2)
+end
+
+-- All that is not simple.
+local function general()
+
+local GRANTED, QUEUED, BUSY, RENEWED, RELEASED, DONE, NOT_HELD, REVOKED, REFUSED, FAILED =
+  0, 1, 2, 3, 4, 5, 6, 7, 8, 9
+local MAX_TOKEN, LEAD = 9007199254740991, 1000000
+local NEVER = 9007199254740991
 
 local lock, holders, queue, wakes  -- those of the command at work
 
 local function touch() lock.dirty = true end
 
 local function take_token()
-  local token = max(lock[1] + 1, floor, 1)
-  if token > MAX_TOKEN - (STRIDE - 1) or token > now + LEAD then return nil end
-  lock[1] = token + STRIDE - 1
+  local token = max(lock[1] + 1, floor)
+  if token > MAX_TOKEN - KEEP or token > now + LEAD then return nil end
+  lock[1] = token + KEEP
   touch()
   return token
 end
@@ -251,10 +267,48 @@ function on.Z(words)
 end
 
 local function load(key)
-  local stored = call('GET', key)
-  local found = stored and cmsgpack.unpack(stored) or {0, 0, {}, {}}
+  local stored, found = call('GET', key), nil
+  if not stored then
+    found = {0, 0, {}, {}}
+  elseif sub(stored, 1, 1) == 'S' then
+    local id, session, mode, permits, limit, token, ttl, since, expires =
+      unpack_('<c16c16BI4I4dddd', stored, 2)
+    local h = {id, session, mode, permits, token, ttl, since, expires, 0, sub(stored, 75)}
+    found = {token + KEEP, limit, {h}, {}}
+  else
+    found = cmsgpack.unpack(stored)
+  end
   found.key, found.stored, found.wakes = key, stored, {}
   return found
+end
+
+local function packed(it)
+  local h = it[3][1]
+  if h and not it[3][2] and not it[4][1] and h[9] == 0 and it[1] == h[5] + KEEP then
+    return pack('<c1c16c16BI4I4dddd', 'S', h[1], h[2], h[3], h[4], it[2], h[5], h[6], h[7], h[8])
+      .. h[10]
+  end
+  return cmsgpack.pack({it[1], it[2], it[3], it[4]})
+end
+
+local locks, order = {}, {}
+
+local function apply(key, words)
+  lock = locks[key]
+  if not lock then
+    lock = load(key)
+    locks[key] = lock
+    order[#order + 1] = lock
+  end
+  holders, queue, wakes = lock[3], lock[4], lock.wakes
+  settle()
+  local o, id, other = on[sub(words, 1, 1)](words)
+  forget_limit_if_idle()
+  for j = #wakes, 1, -1 do
+    local about = wakes[j][2]
+    if about == id or about == other then table.remove(wakes, j) end
+  end
+  return pack('<BBI4I4ddd', o[1], o[2], o[3], o[4], o[5], o[6], o[7])
 end
 
 -- An error of Redis, if it refuses.
@@ -268,57 +322,92 @@ local function store(it)
   if last < now then
     result = it.stored and pcall_('DEL', it.key)
   else
-    local text = cmsgpack.pack({it[1], it[2], it[3], it[4]})
-    if tested then
-      result = pcall_('SET', it.key, text)
-    else
-      result = pcall_('SET', it.key, text, 'PX', string.format('%.0f', (last - now) / 1000 + 2))
-    end
+    result = put(it.key, packed(it), last)
   end
   return type(result) == 'table' and result.err or nil
 end
 
-local locks, order, outcomes = {}, {}, {}
-for i = 1, #KEYS do
-  local key, words = KEYS[i], ARGV[3 + i]
-  lock = locks[key]
-  if not lock then
-    lock = load(key)
-    locks[key] = lock
-    order[#order + 1] = lock
-  end
-  holders, queue, wakes = lock[3], lock[4], lock.wakes
-  settle()
-  local result, id, other = on[words:sub(1, 1)](words)
-  forget_limit_if_idle()
-  for j = #wakes, 1, -1 do
-    local about = wakes[j][2]
-    if about == id or about == other then table.remove(wakes, j) end
-  end
-  outcomes[i] = result
-end
-
-local errors
-for i = 1, #order do
-  local it = order[i]
-  it.error = store(it)
-  if it.error then
-    errors = true
-  else
-    for j = 1, #it.wakes do
-      local wake = it.wakes[j]
-      call('PUBLISH', ARGV[3] .. wake[1], wake[2] .. string.format('%.0f', wake[3]))
+local function finish(refused)
+  for i = 1, #order do
+    local it = order[i]
+    local err = store(it)
+    if err then
+      refused[it.key] = err
+    else
+      for j = 1, #it.wakes do
+        local wake = it.wakes[j]
+        call('PUBLISH', ARGV[3] .. wake[1], wake[2] .. string.format('%.0f', wake[3]))
+      end
     end
   end
 end
 
-local reply = {''}
-for i = 1, #outcomes do
-  local o = outcomes[i]
-  outcomes[i] = pack('<BBI4I4ddd', o[1], o[2], o[3], o[4], o[5], o[6], o[7])
-  if errors then reply[1 + i] = locks[KEYS[i]].error or '' end
+return {apply = apply, finish = finish, has = locks}
+
+end  -- of general()
+
+local rest  -- general(), once it is needed
+local refused, any_refused = {}, false
+local outcomes = {}
+
+local GRANT = '<BBI4I4ddd'
+local RELEASED_ALONE = pack('<BBI4I4ddd', 4, 0, 0, 0, 0, 0, 0)
+
+for i = 1, #KEYS do
+  local key, words = KEYS[i], ARGV[3 + i]
+  local letter, done, result = sub(words, 1, 1), nil, nil
+  if refused[key] then
+    done = RELEASED_ALONE  -- whatever: the refusal counts
+  elseif rest and rest.has[key] then
+    done = nil
+  elseif letter == 'A' then
+    local ttl = unpack_('<d', words, 43)
+    local expires = now + ttl
+    local value = 'S' .. sub(words, 2, 42) .. pack('<dddd', floor, ttl, now, expires) .. who
+    if tested then
+      result = pcall_('SET', key, value, 'NX')
+    else
+      result = pcall_('SET', key, value, 'NX', 'PX', ceil(max(ttl, KEEP) / 1000) + 2)
+    end
+    if result then done = pack(GRANT, 0, 0, 0, 0, floor, ttl, 0) end
+  elseif letter == 'R' or letter == 'N' then
+    local stored = call('GET', key)
+    if stored and sub(stored, 2, 17) == sub(words, 2) and sub(stored, 1, 1) == 'S' then
+      local token, ttl, since, expires = unpack_('<dddd', stored, 43)
+      if expires <= now then
+        done = nil
+      elseif letter == 'N' then
+        expires = now + ttl
+        result = put(key, sub(stored, 1, 66) .. pack('<d', expires) .. sub(stored, 75),
+                     max(expires, token + KEEP))
+        done = pack(GRANT, 3, 0, 0, 0, token, ttl, 0)
+      else
+        -- Idle; its token must be remembered until the clock is past it.
+        local last = token + KEEP
+        result = last < now and pcall_('DEL', key)
+          or put(key, cmsgpack.pack({last, 0, {}, {}}), last)
+        done = RELEASED_ALONE
+      end
+    end
+  end
+  if done and type(result) == 'table' and result.err then
+    refused[key] = result.err
+    any_refused = true
+  elseif not done then
+    rest = rest or general()
+    done = rest.apply(key, words)
+  end
+  outcomes[i] = done
 end
-reply[1] = table.concat(outcomes)
+if rest then
+  rest.finish(refused)
+  any_refused = any_refused or next(refused) ~= nil
+end
+
+local reply = {table.concat(outcomes)}
+if any_refused then
+  for i = 1, #KEYS do reply[1 + i] = refused[KEYS[i]] or '' end
+end
 return reply
 )lua";
 
@@ -332,7 +421,14 @@ end
 local reply = {now}
 for i = 1, #KEYS do
   local stored = redis.call('GET', KEYS[i])
-  reply[1 + i] = stored and cmsgpack.unpack(stored) or {}
+  if stored and string.sub(stored, 1, 1) == 'S' then
+    local id, session, mode, permits, limit, token, ttl, since, expires =
+      struct.unpack('<c16c16BI4I4dddd', stored, 2)
+    reply[1 + i] = {token, limit,
+      {{id, session, mode, permits, token, ttl, since, expires, 0, string.sub(stored, 75)}}, {}}
+  else
+    reply[1 + i] = stored and cmsgpack.unpack(stored) or {}
+  end
 end
 return reply
 )lua";

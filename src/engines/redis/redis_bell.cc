@@ -48,6 +48,7 @@ RedisBell::RedisBell(const RedisOptions& options, std::shared_ptr<RedisTls> tls,
       events_{epoll_create1(EPOLL_CLOEXEC)},
       timer_{timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK)},
       inbox_{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)},
+      channel_{std::move(channel)},
       pause_{kFirstPause} {
   for (const int fd : {timer_.get(), inbox_.get()}) {
     epoll_event event{.events = EPOLLIN, .data = {}};
@@ -59,6 +60,7 @@ void RedisBell::start(base::Time deadline) {
   const std::lock_guard lock{mutex_};
   if (connector_.connect_until(deadline)) {
     gap_ = false;
+    server_ = connector_.link().address();
     watch();
   } else {
     come_back_later();
@@ -71,6 +73,20 @@ void RedisBell::come_back_later() {
   watched_ = -1;  // closed, and epoll forgot it
   set_timer(timer_.get(), pause_);
   pause_ = std::min(2 * pause_, kLongestPause);
+}
+
+// Connected again, perhaps to another server.
+Result<void> RedisBell::welcome() {
+  pause_ = kFirstPause;
+  if (holders_ && server_ != connector_.link().address()) {
+    const auto rings = holders_();
+    rings_.insert(rings_.end(), rings.begin(), rings.end());
+  }
+  server_ = connector_.link().address();
+  for (const std::string& channel : further_) {
+    append_resp_command(connector_.link().out(), "SUBSCRIBE", channel);
+  }
+  return connector_.advance(0);
 }
 
 // The connection's socket comes and goes; what epoll watches must follow.
@@ -103,8 +119,9 @@ void RedisBell::advance() {
     come_back_later();
     return;
   }
-  if (!was_ready && connector_.is_ready()) {
-    pause_ = kFirstPause;
+  if (!was_ready && connector_.is_ready() && !welcome()) {
+    come_back_later();
+    return;
   }
   while (connector_.is_ready()) {
     const auto message = connector_.link().take_reply();
@@ -118,15 +135,43 @@ void RedisBell::advance() {
 
 void RedisBell::hear(const RespValue& message) {
   const auto& items = message.items;
-  if (items.empty()) {
+  if (items.size() < 2) {
     return;
   }
   if (items[0].text == "pong") {
     asked_ = false;
-  } else if (items[0].text == "message" && items.size() == 3) {
+  } else if (items[0].text == "message" && items.size() == 3 && items[1].text == channel_) {
     if (const auto ring = unpack_ring(items[2].text)) {
       rings_.push_back(*ring);
     }
+  } else if ((items[0].text == "message" || items[0].text == "subscribe") && others_) {
+    const auto rings = others_(items[1].text);
+    rings_.insert(rings_.end(), rings.begin(), rings.end());
+  }
+}
+
+void RedisBell::say(std::string_view word, const std::string& channel) {
+  if (connector_.is_ready()) {
+    append_resp_command(connector_.link().out(), word, channel);
+    if (!connector_.advance(0)) {
+      come_back_later();
+    } else {
+      watch();
+    }
+  }
+}
+
+void RedisBell::listen(const std::string& channel) {
+  const std::lock_guard lock{mutex_};
+  if (further_.insert(channel).second) {
+    say("SUBSCRIBE", channel);
+  }
+}
+
+void RedisBell::stop_listening(const std::string& channel) {
+  const std::lock_guard lock{mutex_};
+  if (further_.erase(channel) > 0) {
+    say("UNSUBSCRIBE", channel);
   }
 }
 

@@ -1,8 +1,11 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/file_descriptor.h"
@@ -28,11 +31,23 @@ class RedisBell {
 
   bool is_listening();
 
+  // Further channels, and who is to be rung when something is said there or
+  // when we begin to listen: what was said before that is lost.
+  using Others = std::function<std::vector<engine::Ring>(const std::string& channel)>;
+  void set_others(Others others) { others_ = std::move(others); }
+  // Who is to be rung when we listen to another server than before.
+  using Holders = std::function<std::vector<engine::Ring>()>;
+  void set_holders(Holders holders) { holders_ = std::move(holders); }
+  void listen(const std::string& channel);
+  void stop_listening(const std::string& channel);
+
  private:
   void advance();  // all below: with mutex_ held
   void watch();
   void come_back_later();
   void hear(const RespValue& message);
+  Result<void> welcome();
+  void say(std::string_view word, const std::string& channel);
 
   std::mutex mutex_;
   RedisConnector connector_;
@@ -43,8 +58,13 @@ class RedisBell {
   int watched_ = -1;            // the connection's socket, as epoll knows it
   std::uint32_t watched_for_ = 0;
   std::vector<engine::Ring> rings_;
-  bool gap_ = true;     // not listening, or not all the time
-  bool asked_ = false;  // for a sign of life
+  const std::string channel_;
+  std::set<std::string> further_;
+  Others others_;
+  Holders holders_;
+  RedisAddress server_;  // that we listened to last
+  bool gap_ = true;      // not listening, or not all the time
+  bool asked_ = false;   // for a sign of life
   base::Time asked_at_{};
   base::Duration pause_{};
 };

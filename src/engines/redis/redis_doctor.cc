@@ -136,8 +136,8 @@ std::vector<Finding> RedisEngine::doctor() {
       about_replicas(facts, options_.wait_replicas), about_secrecy(options_)};
   findings.push_back(check_clock());
   findings.push_back(check_scripts());
-  findings.push_back(bell_ == nullptr || bell_->is_listening()
-                         ? ok("doorbell", bell_ ? "waiters are told at once" : "none: they ask")
+  findings.push_back(bell_->is_listening()
+                         ? ok("doorbell", "we are told at once")
                          : problem("doorbell", "we cannot listen to our channel",
                                    "let the user subscribe to " + options_.prefix + "*"));
   return findings;

@@ -5,12 +5,16 @@
 #include "base/fork.h"
 #include "engine/batch.h"
 #include "engines/redis/fair_strategy.h"
+#include "engines/redis/unfair_strategy.h"
 
 namespace holdfast::engines {
 namespace {
 
 std::unique_ptr<RedisStrategy> make_strategy(const RedisOptions& options,
                                              const engine::EngineOptions& client) {
+  if (options.strategy != RedisStrategyKind::fair) {
+    return UnfairStrategy::make(options, client);
+  }
   return std::make_unique<FairStrategy>(options, client);
 }
 
@@ -25,8 +29,10 @@ RedisEngine::RedisEngine(const RedisOptions& options, const engine::EngineOption
       connector_{options_, tls},
       turn_{options_, *strategy_, connector_},
       desk_{options_, tls} {
-  if (!strategy_->channel().empty()) {
-    bell_ = std::make_unique<RedisBell>(options_, std::move(tls), strategy_->channel());
+  bell_ = std::make_unique<RedisBell>(options_, std::move(tls), strategy_->channel());
+  strategy_->listen_with(*bell_);
+  if (!options_.sentinels.empty()) {
+    bell_->set_holders([this] { return holds_.rings(); });
   }
 }
 
@@ -50,9 +56,7 @@ Result<std::unique_ptr<engine::Engine>> RedisEngine::open(const engine::Url& url
   if (auto connected = engine->connector_.connect_until(deadline); !connected) {
     return tl::unexpected{connected.error()};
   }
-  if (engine->bell_) {
-    engine->bell_->start(deadline);
-  }
+  engine->bell_->start(deadline);
   return engine;
 }
 
@@ -68,23 +72,31 @@ void RedisEngine::submit(std::size_t, std::span<const core::Command> batch,
     done(engine::all_failed(batch.size(), engine::inherited_by_fork()));
     return;
   }
+  if (!options_.sentinels.empty()) {
+    done = [this, batch, tell = std::move(done)](const engine::Outcomes& outcomes) {
+      for (std::size_t i = 0; i < batch.size(); ++i) {
+        holds_.note(batch[i], outcomes[i]);
+      }
+      tell(outcomes);
+    };
+  }
   turn_.begin(batch, std::move(done));
   driver_->run(turn_, patience);
 }
 
 int RedisEngine::doorbell_fd() const noexcept {
-  return bell_ ? bell_->fd() : -1;
+  return bell_->fd();
 }
 
 std::vector<engine::Ring> RedisEngine::answer_doorbell() {
-  return inherited() || !bell_ ? std::vector<engine::Ring>{} : bell_->answer();
+  return inherited() ? std::vector<engine::Ring>{} : bell_->answer();
 }
 
 bool RedisEngine::may_have_changed() {
   if (inherited()) {
     return false;
   }
-  return !bell_ || bell_->may_have_missed();
+  return bell_->may_have_missed();
 }
 
 }  // namespace holdfast::engines

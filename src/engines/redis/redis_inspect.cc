@@ -8,6 +8,7 @@
 #include "engine/batch.h"
 #include "engines/redis/fair_strategy.h"
 #include "engines/redis/redis_engine.h"
+#include "engines/redis/unfair_strategy.h"
 
 namespace holdfast::engines {
 namespace {
@@ -15,7 +16,8 @@ namespace {
 constexpr std::size_t kKeysAtOnce = 256;
 
 std::span<const Capabilities> capability_rows() {
-  static const std::array rows{FairStrategy::row()};
+  static const std::array rows{FairStrategy::row(), UnfairStrategy::row(RedisStrategyKind::simple),
+                               UnfairStrategy::row(RedisStrategyKind::redisson)};
   return rows;
 }
 std::span<const Capabilities> no_further_rows() {
@@ -72,7 +74,9 @@ Result<std::vector<std::string>> RedisEngine::scan(const std::string& pattern) {
     }
     cursor = page->items[0].text;
     for (RespValue& each : page->items[1].items) {
-      keys.push_back(std::move(each.text));
+      if (strategy_->is_listed(each.text)) {
+        keys.push_back(std::move(each.text));
+      }
     }
   } while (cursor != "0");
   return keys;

@@ -37,6 +37,15 @@ core::Operation RedisStrategy::translate(const core::Command& command) const {
   return command.operation;
 }
 
+Error RedisStrategy::failure(const core::Command&) const {
+  return {ErrorCode::unavailable,
+          "the tokens of this name are ahead of Redis's clock; was it set back?", std::nullopt};
+}
+
+bool RedisStrategy::is_listed(const std::string&) const {
+  return true;
+}
+
 core::Outcome RedisStrategy::settle(const core::Command&, core::Outcome outcome) {
   return outcome;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <holdfast/inspect.h>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,6 +13,8 @@
 #include "engines/redis/resp.h"
 
 namespace holdfast::engines {
+
+class RedisBell;
 
 // How locks are kept in Redis: a script that applies commands, one that shows
 // what is there, and what they need to know. Called by one thread at a time,
@@ -33,7 +36,8 @@ class RedisStrategy {
   void append_call(std::string& out, std::span<const core::Command> batch,
                    std::span<const std::size_t> commands, bool in_full) const;
 
-  // What the answer means to this command.
+  // What the answer means to this command, and why it failed if it did.
+  virtual Error failure(const core::Command& command) const;
   virtual core::Outcome settle(const core::Command& command, core::Outcome outcome);
 
   // A call that describes the locks of these keys, and what its answer says of
@@ -41,7 +45,12 @@ class RedisStrategy {
   void append_look(std::string& out, std::span<const std::string> keys) const;
   virtual bool read(const RespValue& lock, core::Duration now, LockInfo& info) const = 0;
 
-  // The channel of our own doorbell; empty if there is none.
+  // Is it a lock's, among the keys that start like one?
+  virtual bool is_listed(const std::string& key) const;
+
+  // For those who listen to more than our own channel.
+  virtual void listen_with(RedisBell&) {}
+  // The channel of our own doorbell.
   const std::string& channel() const noexcept { return channel_; }
 
  protected:

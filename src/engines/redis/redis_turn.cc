@@ -24,11 +24,6 @@ Error no_answer() {
   return {ErrorCode::outcome_unknown, "Redis did not answer in time", std::nullopt};
 }
 
-Error out_of_tokens() {
-  return {ErrorCode::unavailable,
-          "the tokens of this name are ahead of Redis's clock; was it set back?", std::nullopt};
-}
-
 bool can_be_a_grant(const core::Outcome& outcome) {
   return outcome.status == core::Status::granted;
 }
@@ -220,7 +215,7 @@ void RedisTurn::on_reply(Call& call, const RespValue& reply) {
         again.push_back(command);
       }
     } else if (outcome.status == core::Status::failed) {
-      outcome.error = out_of_tokens();
+      outcome.error = strategy_.failure(batch_[command]);
     } else {
       outcome = strategy_.settle(batch_[command], std::move(outcome));
     }

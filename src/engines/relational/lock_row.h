@@ -4,47 +4,47 @@
 #include <holdfast/inspect.h>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
-#include <string_view>
 
 #include "core/lock_record.h"
 
-// A lock record as a row of a table, the same on every SQL store.
-namespace holdfast::engines {
+// A lock record as a row that people can read and single statements can
+// change.
+namespace holdfast::engines::relational {
 
-// A lock with the people in it.
-struct LockEntry {
-  core::LockRecord record;
-  std::map<core::SessionId, Party> parties;  // of its holders and waiters, at least
+using Parties = std::map<core::SessionId, Party>;
 
-  Party party_of(const core::SessionId& session) const;
-};
+// Who holds or waits, as the row tells it: one line a session, its id first.
+std::string written(const Parties& parties);
+Parties read_parties(const std::string& text);
 
-// The row of a lock that nobody shares and nobody waits for says everything in
-// plain columns, so that single conditional statements can grant, renew and
-// release it. All else is in `rest`, and the plain columns are for people.
 struct LockRow {
-  std::uint64_t last_token = 0;
-  core::RequestId request;  // of the holder; zero if there is none, or there is a rest
-  core::SessionId session;
-  Party holder;
-  core::Time since{};
-  core::Time until{};  // the past: free
-  core::Duration ttl{};
-  std::string rest;  // empty: see above
+  std::uint64_t last_token = 0;  // the end of the newest grant's block
 
-  // For people.
-  std::uint32_t waiting = 0;
-  std::string queue;
+  // The holder. A row without `record` says everything by these: held by this
+  // one request, exclusively and not revoked, or by nobody. With `record` they
+  // are for people: the first holder, and how long the last one may stay.
+  std::optional<core::RequestId> request;
+  std::optional<core::SessionId> session;
+  std::optional<std::uint64_t> token;
+  std::optional<core::Duration> ttl;
+  std::optional<Party> holder;
+  std::optional<core::Time> since;
+  std::optional<core::Time> until;
+
+  // Everything else: several holders, a queue, a revocation.
+  std::optional<std::string> record;   // core/lock_record_codec
+  std::optional<std::string> parties;  // written(), of those in `record`
+  std::optional<core::Time> idle_at;   // when it is over if nobody acts
+  std::int32_t waiting = 0;
+  std::optional<std::string> queue;  // for people
+
+  // unavailable: the row is damaged.
+  Result<core::LockRecord> to_record() const;
+  // Those that the row knows by name.
+  Parties known_parties() const;
+  static LockRow from(const core::LockRecord& record, const Parties& parties);
 };
 
-// Times are kept in microseconds.
-core::Duration in_microseconds(core::Duration time);
-// As it is stored: at most 64 bytes of clean UTF-8 a text.
-Party clipped(const Party& party);
-
-LockRow row_of(const LockEntry& entry);
-// `unavailable` if no row_of() could have made it: the table is damaged.
-Result<LockEntry> entry_of(const LockRow& row);
-
-}  // namespace holdfast::engines
+}  // namespace holdfast::engines::relational

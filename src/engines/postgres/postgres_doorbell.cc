@@ -1,0 +1,132 @@
+#include "engines/postgres/postgres_doorbell.h"
+
+#include <sys/epoll.h>
+
+#include <charconv>
+#include <optional>
+
+namespace holdfast::engines::postgres {
+namespace {
+
+using engine::Talk;
+
+// A server that is connected tells everything; but a line may be dead without
+// a word. So of that many looks one is taken.
+constexpr int kLooksInVain = 10;
+
+std::optional<engine::Ring> parse(std::string_view payload) {
+  engine::Ring ring;
+  const std::size_t digits = 2 * ring.id.bytes.size();
+  if (payload.size() < digits + 2 || payload[digits] != ' ') {
+    return std::nullopt;
+  }
+  for (std::size_t i = 0; i < ring.id.bytes.size(); ++i) {
+    const char* pair = payload.data() + 2 * i;
+    if (std::from_chars(pair, pair + 2, ring.id.bytes.at(i), 16).ptr != pair + 2) {
+      return std::nullopt;
+    }
+  }
+  const char* end = payload.data() + payload.size();
+  if (std::from_chars(payload.data() + digits + 1, end, ring.token).ptr != end) {
+    return std::nullopt;
+  }
+  return ring;
+}
+
+}  // namespace
+
+std::string Doorbell::channel_of(const core::SessionId& session) {
+  return "holdfast_" + session.hex();
+}
+
+std::string Doorbell::payload_of(const core::Wake& wake) {
+  return wake.id.hex() + " " + std::to_string(wake.token);
+}
+
+Doorbell::Doorbell(const Options& options, const core::SessionId& session)
+    : options_{options},
+      listen_{"LISTEN " + channel_of(session)},
+      epoll_{epoll_create1(EPOLL_CLOEXEC)},
+      session_{options} {}
+
+bool Doorbell::is_settled() {
+  const std::lock_guard lock{mutex_};
+  return state_ == State::listening || state_ == State::impossible;
+}
+
+bool Doorbell::is_silent() {
+  const std::lock_guard lock{mutex_};
+  return state_ == State::silent;
+}
+
+bool Doorbell::begin_connecting() {
+  const std::lock_guard lock{mutex_};
+  if (state_ != State::silent) {
+    return false;
+  }
+  state_ = State::connecting;
+  return true;
+}
+
+Talk<bool> Doorbell::listen() {
+  const base::Time patience = base::BootClock::now() + options_.timeout;
+  while (!begin_connecting()) {
+    if (is_settled() || base::BootClock::now() > patience) {
+      co_return false;
+    }
+    // Somebody else is at it.
+    co_await engine::Moment{{.until = base::BootClock::now() + std::chrono::milliseconds{1}}};
+  }
+  // From here on the session is ours alone.
+  auto connected = co_await session_.connect();
+  State reached = State::silent;
+  if (connected && session_.is_pooled()) {
+    session_.close();
+    reached = State::impossible;
+  } else if (connected) {
+    const auto listening = co_await session_.ask({.sql = &listen_});
+    epoll_event event{.events = EPOLLIN, .data = {}};
+    if (listening && epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, session_.fd(), &event) == 0) {
+      reached = State::listening;
+    } else {
+      session_.close();
+    }
+  }
+  const std::lock_guard lock{mutex_};
+  state_ = reached;
+  looks_ = 0;
+  co_return reached == State::listening;
+}
+
+bool Doorbell::may_have_missed() {
+  const std::lock_guard lock{mutex_};
+  if (state_ != State::listening) {
+    return true;
+  }
+  epoll_event event{};
+  const bool unread = epoll_wait(epoll_.get(), &event, 1, 0) > 0;
+  looks_ = (looks_ + 1) % kLooksInVain;
+  return unread || looks_ == 1;
+}
+
+std::vector<engine::Ring> Doorbell::answer() {
+  std::vector<engine::Ring> rings;
+  const std::lock_guard lock{mutex_};
+  if (state_ != State::listening) {
+    return rings;
+  }
+  std::vector<Notice> notices;
+  if (!session_.take_notices(notices)) {
+    // The next look at the queue, which comes within a second, listens again.
+    session_.close();
+    state_ = State::silent;
+  }
+  for (const Notice& notice : notices) {
+    if (const auto ring = parse(notice.payload)) {
+      rings.push_back(*ring);
+    }
+  }
+  return rings;
+}
+
+}  // namespace holdfast::engines::postgres

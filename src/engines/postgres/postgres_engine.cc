@@ -1,0 +1,132 @@
+#include "engines/postgres/postgres_engine.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/fork.h"
+#include "engine/batch.h"
+#include "engine/describe.h"
+#include "engines/postgres/postgres_errors.h"
+#include "engines/relational/odd_bytes.h"
+
+namespace holdfast::engines {
+namespace {
+
+using postgres::LeaseEngine;
+using postgres::Options;
+using postgres::Strategy;
+
+std::span<const Capabilities> capability_rows() {
+  static const std::array rows{[] {
+    Capabilities row;
+    row.engine = "postgres";
+    row.strategy = "lease";
+    row.clock = "store";
+    return row;
+  }()};
+  return rows;
+}
+
+Result<std::unique_ptr<engine::Engine>> open_postgres(const engine::Url& url,
+                                                      const engine::EngineOptions& client) {
+  auto options = Options::from(url);
+  if (!options) {
+    return tl::unexpected{options.error()};
+  }
+  if (options->strategy != Strategy::lease) {
+    return fail(ErrorCode::unsupported, "postgres knows strategy=lease only");
+  }
+  return LeaseEngine::open(*options, client);
+}
+
+}  // namespace
+
+engine::Registration postgres_registration() {
+  return {.scheme = "postgres",
+          .example = "postgres://user@host/database",
+          .open = &open_postgres,
+          .capabilities = &capability_rows};
+}
+
+engine::Registration postgresql_registration() {
+  return {.scheme = "postgresql",
+          .example = "postgresql://user@host/database",
+          .open = &open_postgres,
+          .capabilities = [] { return std::span<const Capabilities>{}; }};
+}
+
+namespace postgres {
+
+using engine::Talk;
+
+LeaseEngine::LeaseEngine(const Options& options, const engine::EngineOptions& client)
+    : shared_{.options = options, .sql = LeaseSql{options.schema}, .client = client},
+      generation_{base::fork_generation()},
+      doorbell_{shared_.options, client.session},
+      session_{shared_.options},
+      desk_{shared_.options} {}
+
+Result<std::unique_ptr<engine::Engine>> LeaseEngine::open(const Options& options,
+                                                          const engine::EngineOptions& client) {
+  std::unique_ptr<LeaseEngine> engine{new LeaseEngine{options, client}};
+  // Wrong passwords and addresses are the caller's to hear of at once.
+  auto connected =
+      engine->desk_.run<Result<void>>(*engine->driver_, [&] { return engine->session_.connect(); });
+  if (!connected) {
+    return tl::unexpected{connected.error()};
+  }
+  return engine;
+}
+
+LeaseEngine::~LeaseEngine() = default;
+
+const Capabilities& LeaseEngine::capabilities() const noexcept {
+  return capability_rows().front();
+}
+
+bool LeaseEngine::inherited() const noexcept {
+  return generation_ != base::fork_generation();
+}
+
+void LeaseEngine::submit(std::size_t, std::span<const core::Command> batch,
+                         engine::Patience patience, engine::Done done) {
+  if (inherited()) {
+    done(engine::all_failed(batch.size(), engine::inherited_by_fork()));
+    return;
+  }
+  lane_.begin(*driver_, run_batch(batch), patience,
+              [this, finish = std::move(done)](engine::Outcomes outcomes) {
+                const bool holds = std::any_of(
+                    outcomes.begin(), outcomes.end(),
+                    [](const auto& outcome) { return outcome.status == core::Status::granted; });
+                if (holds) {
+                  listen_in_background();  // a holder hears when it is revoked
+                }
+                finish(std::move(outcomes));
+              });
+}
+
+void LeaseEngine::listen_in_background() {
+  if (doorbell_.is_silent() && !bell_taken_.exchange(true)) {
+    bell_.begin(*driver_, doorbell_.listen(), engine::Patience::none,
+                [this](bool) { bell_taken_ = false; });
+  }
+}
+
+Talk<engine::Outcomes> LeaseEngine::run_batch(std::span<const core::Command> batch) {
+  Batch work{shared_, session_, doorbell_, batch};
+  co_return co_await work.run();
+}
+
+std::vector<engine::Ring> LeaseEngine::answer_doorbell() {
+  if (inherited()) {
+    return {};
+  }
+  auto rings = doorbell_.answer();
+  listen_in_background();  // if the connection has just been lost
+  return rings;
+}
+
+}  // namespace postgres
+}  // namespace holdfast::engines

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "engine/registry.h"
+#include "engine/talk.h"
+#include "engines/postgres/postgres_batch.h"
+#include "engines/postgres/postgres_desk.h"
+#include "engines/postgres/postgres_doorbell.h"
+#include "engines/postgres/postgres_session.h"
+
+namespace holdfast::engines {
+
+// postgres://user@host/database: locks as rows of a table, at most three
+// connections a client.
+engine::Registration postgres_registration();
+// The same under its other name, postgresql://.
+engine::Registration postgresql_registration();
+
+namespace postgres {
+
+class LeaseEngine : public engine::Engine {
+ public:
+  static Result<std::unique_ptr<engine::Engine>> open(const Options& options,
+                                                      const engine::EngineOptions& client);
+  ~LeaseEngine() override;
+
+  const Capabilities& capabilities() const noexcept override;
+  void submit(std::size_t lane, std::span<const core::Command> batch, engine::Patience patience,
+              engine::Done done) override;
+  int doorbell_fd() const noexcept override { return doorbell_.fd(); }
+  std::vector<engine::Ring> answer_doorbell() override;
+  bool may_have_changed() override { return !inherited() && doorbell_.may_have_missed(); }
+  void tidy() override;
+  Result<std::vector<LockInfo>> list(std::string_view prefix) override;
+  Result<LockInfo> show(std::string_view name) override;
+  Result<void> init() override;
+  Result<std::string> init_script() override;
+  std::vector<Finding> doctor() override;
+
+ private:
+  LeaseEngine(const Options& options, const engine::EngineOptions& client);
+
+  bool inherited() const noexcept;
+  engine::Talk<engine::Outcomes> run_batch(std::span<const core::Command> batch);
+  void listen_in_background();
+  engine::Talk<bool> tidy_up();
+  engine::Talk<Result<std::vector<LockInfo>>> find(std::string key,
+                                                   std::optional<std::string> prefix);
+  engine::Talk<Result<void>> create();
+  engine::Talk<std::vector<Finding>> examine();
+
+  const Shared shared_;
+  const std::uint64_t generation_;
+  Doorbell doorbell_;
+  Session session_;  // the lane's
+  Desk desk_;
+  engine::TalkConversation<engine::Outcomes> lane_;
+  engine::TalkConversation<bool> bell_;
+  std::atomic<bool> bell_taken_{false};
+  std::optional<engine::Driver> driver_{std::in_place};  // ends before what it drives
+};
+
+}  // namespace postgres
+}  // namespace holdfast::engines

@@ -1,0 +1,74 @@
+// `holdfast torture` for a few seconds on every engine that processes can
+// share. An engine is tortured as soon as it has a harness. `./dev torture`
+// runs the same for longer, and keeps what was found.
+
+#include <gtest/gtest.h>
+
+#include <boost/json.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "support/harness.h"
+#include "support/process.h"
+#include "support/temp_dir.h"
+
+namespace holdfast::test {
+namespace {
+
+namespace bj = boost::json;
+using namespace std::chrono_literals;
+
+const char* setting(const char* name, const char* otherwise) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? otherwise : value;
+}
+
+class Torture : public testing::TestWithParam<HarnessEntry> {
+ protected:
+  void SetUp() override {
+    if (const auto& missing = GetParam().missing) {
+      if (const auto what = missing()) {
+        if (std::getenv("CI") != nullptr) FAIL() << *what;
+        GTEST_SKIP() << *what;
+      }
+    }
+    harness_ = GetParam().make();
+  }
+
+  std::unique_ptr<Harness> harness_;
+  TempDir dir_;
+};
+
+TEST_P(Torture, FindsNoViolation) {
+  Process torture = Process::start(
+      {HOLDFAST_COMMAND, "torture", "--json", "--seconds", setting("HOLDFAST_TORTURE_SECONDS", "3"),
+       "--min-grants", setting("HOLDFAST_TORTURE_GRANTS", "20"), "--min-faults",
+       setting("HOLDFAST_TORTURE_FAULTS", "4"), "--timeline", (dir_ / "timeline.html").string()},
+      {{"HOLDFAST_URL", harness_->url()}});
+  const std::chrono::seconds limit{std::stoi(setting("HOLDFAST_TORTURE_LIMIT", "240"))};
+  const auto status = torture.wait(limit);
+  ASSERT_EQ(status, 0) << torture.out() << torture.err();
+  const bj::value report = bj::parse(torture.out());
+  EXPECT_EQ(report.at("verdict"), "passed");
+  EXPECT_GT(report.at("granted").to_number<int>(), 0);
+  EXPECT_GT(report.at("faults_total").to_number<int>(), 0);
+  if (const char* folder = std::getenv("HOLDFAST_TORTURE_REPORTS")) {
+    std::ofstream{std::filesystem::path{folder} / (GetParam().label() + ".json")} << torture.out();
+  }
+  // Nothing of it is left in the store.
+  const auto left = harness_->open()->list("torture-");
+  ASSERT_TRUE(left) << left.error();
+  for (const LockInfo& lock : *left) {
+    EXPECT_TRUE(lock.holders.empty() && lock.queue.empty()) << lock.name;
+  }
+}
+
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Torture);
+INSTANTIATE_TEST_SUITE_P(, Torture, testing::ValuesIn(harnesses_with(&Claims::processes)),
+                         [](const auto& entry) { return entry.param.label(); });
+
+}  // namespace
+}  // namespace holdfast::test
