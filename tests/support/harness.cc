@@ -70,6 +70,8 @@ std::span<const HarnessEntry> harnesses() {
       redis_simple_harness(),
       redis_redisson_harness(),
       postgres_lease_harness(),
+      zookeeper_harness(),
+      zookeeper_simple_harness(),
   };
   return all;
 }

@@ -109,5 +109,7 @@ HarnessEntry postgres_lease_harness();
 HarnessEntry redis_fair_harness();
 HarnessEntry redis_simple_harness();
 HarnessEntry redis_redisson_harness();
+HarnessEntry zookeeper_harness();
+HarnessEntry zookeeper_simple_harness();
 
 }  // namespace holdfast::test
