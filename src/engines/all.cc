@@ -7,6 +7,7 @@
 #include "engines/postgres/postgres_engine.h"
 #include "engines/redis/redis_engine.h"
 #include "engines/sqlite/sqlite_engine.h"
+#include "engines/zookeeper/zookeeper_engine.h"
 
 namespace holdfast::engine {
 
@@ -20,6 +21,7 @@ std::span<const Registration> registrations() {
       engines::redis_registration(),
       engines::rediss_registration(),
       engines::redis_sentinel_registration(),
+      engines::zookeeper_registration(),
   };
   return all;
 }

@@ -268,7 +268,9 @@ void Witness::answered(const Hold& hold, const Result<std::uint32_t>& result) {
   const bool calm = hold.call->life->disturbed_until <= hold.ended;
   // Who forces a lock does not wait until its holder knows.
   const bool knew = hold.state->deadline() == Time{};
-  if (result && was_over && calm && (knew || grant->end == End::expired)) {
+  // Its own clock told it, whatever became of its messages.
+  const bool late = hold.alive_until <= hold.let_go;
+  if (result && was_over && (calm || late) && (knew || grant->end == End::expired)) {
     stage_.violate("release", describe(hold) + " was over, but its release says all is well");
   }
   if (!result && calm && !ended && hold.alive_until > hold.ended) {
