@@ -173,7 +173,7 @@ void MysqlSession::finish_step() {
       return;
     case Step::query:
     case Step::next:
-      if (code_result_ > 0) {
+      if (code_result_ > 0 || (code_result_ < 0 && step_ == Step::query)) {
         fail_from_library();
       } else if (code_result_ < 0) {
         step_ = Step::idle;  // no more results
