@@ -18,6 +18,8 @@ packages=(
   redis-server redis-sentinel openssl
   # lint
   clang-tidy clang-format
+  # fuzzing
+  clang libclang-rt-14-dev
 )
 
 if ! command -v dpkg-query >/dev/null; then
