@@ -74,7 +74,7 @@ Result<FaultList> faults_for(const Options& options, const Line& line, const Cap
   // A lock that is a session ends with its connection, and its holder learns of
   // it when it can: no exclusion is promised there while connections break.
   const bool all = line.can_be_broken() && store.exclusion != ExclusionBy::session;
-  const auto faults = parse_faults(options.faults.value_or(all ? "all" : "process"));
+  auto faults = parse_faults(options.faults.value_or(all ? "all" : "process"));
   if (faults && !line.can_be_broken() && std::ranges::any_of(*faults, is_of_the_network)) {
     return fail(ErrorCode::unsupported,
                 "network faults need a store that is reached over plain TCP, which " +
