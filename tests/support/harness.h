@@ -107,7 +107,10 @@ HarnessEntry memory_harness();
 HarnessEntry sqlite_harness();
 HarnessEntry postgres_lease_harness();
 HarnessEntry redis_fair_harness();
+HarnessEntry mysql_lease_harness();
 HarnessEntry redis_simple_harness();
 HarnessEntry redis_redisson_harness();
+HarnessEntry zookeeper_harness();
+HarnessEntry zookeeper_simple_harness();
 
 }  // namespace holdfast::test
