@@ -103,9 +103,9 @@ Result<Plan> plan_for(const Options& options, const std::string& url, const Line
   plan.processes = static_cast<std::uint32_t>(options.processes);
   plan.threads = static_cast<std::uint32_t>(options.threads);
   plan.ttl = options.ttl.value_or(std::max(kUsualTtl, plan.store.min_ttl));
-  if (plan.ttl < plan.store.min_ttl || plan.ttl * 2 > plan.store.max_ttl) {
+  if (plan.ttl < plan.store.min_ttl || plan.ttl > plan.store.max_ttl) {
     return fail(ErrorCode::invalid_argument,
-                "--ttl must be from " + spell_duration(plan.store.min_ttl) + " to half of " +
+                "--ttl must be from " + spell_duration(plan.store.min_ttl) + " to " +
                     spell_duration(plan.store.max_ttl) + " on this store");
   }
   auto faults = faults_for(options, line, plan.store);
