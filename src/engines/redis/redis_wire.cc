@@ -99,6 +99,10 @@ void append_packed(std::string& out, const core::Operation& operation) {
   std::visit(Packer{out}, operation);
 }
 
+void append_packed_number(std::string& out, double number) {
+  append_number(out, number);
+}
+
 core::Outcome unpack_outcome(std::string_view bytes) {
   core::Outcome outcome;
   outcome.status = static_cast<core::Status>(std::min<std::uint8_t>(
