@@ -60,6 +60,7 @@ void RedisBell::start(base::Time deadline) {
   const std::lock_guard lock{mutex_};
   if (connector_.connect_until(deadline)) {
     gap_ = false;
+    server_ = connector_.link().address();
     watch();
   } else {
     come_back_later();
@@ -72,6 +73,20 @@ void RedisBell::come_back_later() {
   watched_ = -1;  // closed, and epoll forgot it
   set_timer(timer_.get(), pause_);
   pause_ = std::min(2 * pause_, kLongestPause);
+}
+
+// Connected again, perhaps to another server.
+Result<void> RedisBell::welcome() {
+  pause_ = kFirstPause;
+  if (holders_ && server_ != connector_.link().address()) {
+    const auto rings = holders_();
+    rings_.insert(rings_.end(), rings.begin(), rings.end());
+  }
+  server_ = connector_.link().address();
+  for (const std::string& channel : further_) {
+    append_resp_command(connector_.link().out(), "SUBSCRIBE", channel);
+  }
+  return connector_.advance(0);
 }
 
 // The connection's socket comes and goes; what epoll watches must follow.
@@ -104,15 +119,9 @@ void RedisBell::advance() {
     come_back_later();
     return;
   }
-  if (!was_ready && connector_.is_ready()) {
-    pause_ = kFirstPause;
-    for (const std::string& channel : further_) {
-      append_resp_command(connector_.link().out(), "SUBSCRIBE", channel);
-    }
-    if (!connector_.advance(0)) {
-      come_back_later();
-      return;
-    }
+  if (!was_ready && connector_.is_ready() && !welcome()) {
+    come_back_later();
+    return;
   }
   while (connector_.is_ready()) {
     const auto message = connector_.link().take_reply();

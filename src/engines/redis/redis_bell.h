@@ -35,6 +35,9 @@ class RedisBell {
   // when we begin to listen: what was said before that is lost.
   using Others = std::function<std::vector<engine::Ring>(const std::string& channel)>;
   void set_others(Others others) { others_ = std::move(others); }
+  // Who is to be rung when we listen to another server than before.
+  using Holders = std::function<std::vector<engine::Ring>()>;
+  void set_holders(Holders holders) { holders_ = std::move(holders); }
   void listen(const std::string& channel);
   void stop_listening(const std::string& channel);
 
@@ -43,6 +46,7 @@ class RedisBell {
   void watch();
   void come_back_later();
   void hear(const RespValue& message);
+  Result<void> welcome();
   void say(std::string_view word, const std::string& channel);
 
   std::mutex mutex_;
@@ -57,8 +61,10 @@ class RedisBell {
   const std::string channel_;
   std::set<std::string> further_;
   Others others_;
-  bool gap_ = true;     // not listening, or not all the time
-  bool asked_ = false;  // for a sign of life
+  Holders holders_;
+  RedisAddress server_;  // that we listened to last
+  bool gap_ = true;      // not listening, or not all the time
+  bool asked_ = false;   // for a sign of life
   base::Time asked_at_{};
   base::Duration pause_{};
 };

@@ -31,6 +31,9 @@ RedisEngine::RedisEngine(const RedisOptions& options, const engine::EngineOption
       desk_{options_, tls} {
   bell_ = std::make_unique<RedisBell>(options_, std::move(tls), strategy_->channel());
   strategy_->listen_with(*bell_);
+  if (!options_.sentinels.empty()) {
+    bell_->set_holders([this] { return holds_.rings(); });
+  }
 }
 
 Result<std::unique_ptr<engine::Engine>> RedisEngine::open(const engine::Url& url,
@@ -68,6 +71,14 @@ void RedisEngine::submit(std::size_t, std::span<const core::Command> batch,
   if (inherited()) {
     done(engine::all_failed(batch.size(), engine::inherited_by_fork()));
     return;
+  }
+  if (!options_.sentinels.empty()) {
+    done = [this, batch, tell = std::move(done)](const engine::Outcomes& outcomes) {
+      for (std::size_t i = 0; i < batch.size(); ++i) {
+        holds_.note(batch[i], outcomes[i]);
+      }
+      tell(outcomes);
+    };
   }
   turn_.begin(batch, std::move(done));
   driver_->run(turn_, patience);

@@ -13,6 +13,7 @@
 #include "engine/registry.h"
 #include "engines/redis/redis_bell.h"
 #include "engines/redis/redis_connector.h"
+#include "engines/redis/redis_holds.h"
 #include "engines/redis/redis_options.h"
 #include "engines/redis/redis_strategy.h"
 #include "engines/redis/redis_turn.h"
@@ -63,6 +64,7 @@ class RedisEngine : public engine::Engine {
   RedisConnector connector_;
   RedisTurn turn_;
   std::unique_ptr<RedisBell> bell_;
+  RedisHolds holds_;  // behind sentinels
 
   std::mutex desk_mutex_;
   RedisConnector desk_;  // for those who look
