@@ -70,6 +70,7 @@ std::span<const HarnessEntry> harnesses() {
       redis_simple_harness(),
       redis_redisson_harness(),
       postgres_lease_harness(),
+      postgres_shedlock_harness(),
   };
   return all;
 }

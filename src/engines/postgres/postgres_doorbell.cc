@@ -1,9 +1,11 @@
 #include "engines/postgres/postgres_doorbell.h"
 
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 
 #include <charconv>
 #include <optional>
+#include <utility>
 
 namespace holdfast::engines::postgres {
 namespace {
@@ -47,10 +49,18 @@ Doorbell::Doorbell(const Options& options, const core::SessionId& session)
     : options_{options},
       listen_{"LISTEN " + channel_of(session)},
       epoll_{epoll_create1(EPOLL_CLOEXEC)},
-      session_{options} {}
+      unread_{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)},
+      session_{options} {
+  epoll_event event{.events = EPOLLIN, .data = {}};
+  epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, unread_.get(), &event);
+}
 
 bool Doorbell::is_settled() {
   const std::lock_guard lock{mutex_};
+  look();
+  if (!rings_.empty()) {
+    eventfd_write(unread_.get(), 1);  // the descriptor must not fall silent over it
+  }
   return state_ == State::listening || state_ == State::impossible;
 }
 
@@ -110,23 +120,28 @@ bool Doorbell::may_have_missed() {
 }
 
 std::vector<engine::Ring> Doorbell::answer() {
-  std::vector<engine::Ring> rings;
   const std::lock_guard lock{mutex_};
+  eventfd_t count = 0;
+  eventfd_read(unread_.get(), &count);
+  look();
+  return std::exchange(rings_, {});
+}
+
+// With mutex_ held. Takes what has come, and notices that the line is dead.
+void Doorbell::look() {
   if (state_ != State::listening) {
-    return rings;
+    return;
   }
   std::vector<Notice> notices;
   if (!session_.take_notices(notices)) {
-    // The next look at the queue, which comes within a second, listens again.
     session_.close();
     state_ = State::silent;
   }
   for (const Notice& notice : notices) {
     if (const auto ring = parse(notice.payload)) {
-      rings.push_back(*ring);
+      rings_.push_back(*ring);
     }
   }
-  return rings;
 }
 
 }  // namespace holdfast::engines::postgres

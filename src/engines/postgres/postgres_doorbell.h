@@ -39,13 +39,16 @@ class Doorbell {
   enum class State : std::uint8_t { silent, connecting, listening, impossible };
 
   bool begin_connecting();
+  void look();
 
   const Options& options_;
   const std::string listen_;
   base::FileDescriptor epoll_;
+  base::FileDescriptor unread_;  // readable while rings_ waits to be answered
   std::mutex mutex_;
   State state_ = State::silent;
   int looks_ = 0;  // since it listens
+  std::vector<engine::Ring> rings_;
   Session session_;
 };
 
