@@ -11,11 +11,15 @@ packages=(
   g++ cmake ninja-build ccache pkg-config git
   # the library and the command
   libboost1.81-dev libboost-json1.81-dev libexpected-dev libcli11-dev libsqlite3-dev
+  libmariadb-dev
   libssl-dev libpq-dev
+  libzookeeper-mt-dev
   # tests and benchmarks
-  libgtest-dev libgmock-dev libbenchmark-dev python3 sqlite3 procps bindfs zsh mariadb-server mariadb-client
+  libgtest-dev libgmock-dev libbenchmark-dev python3 sqlite3 procps bindfs zsh
+  mariadb-server mariadb-client
   postgresql pgbouncer
   redis-server redis-sentinel openssl
+  zookeeper python3-kazoo libcurator-recipes-java default-jre-headless
   # lint
   clang-tidy clang-format
 )

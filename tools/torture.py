@@ -76,7 +76,7 @@ def report(folder):
 def mutants(build):
     """Each program prints `mutant|what|killer` lines for the mutants it killed."""
     lines, survivors = [], []
-    for program in ("simulation_tests", "torture_mutants_tests"):
+    for program in ("simulation_tests", "torture_tests"):
         path = Path(build, "tests", program)
         if not path.exists():
             continue

@@ -8,7 +8,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source tools/common.sh
 
 if [[ ${1:-} == --mutants ]]; then
-  build_preset dev simulation_tests torture_mutants_tests
+  build_preset dev simulation_tests torture_tests
   exec tools/torture.py mutants build/dev
 fi
 

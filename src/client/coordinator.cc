@@ -95,6 +95,9 @@ void Coordinator::release(ClaimId id, std::shared_ptr<AnswerReceiver> receiver, 
   Claim& claim = it->second;
   const TenancyId tenancy = claim.tenancy;
   const bool over = now >= claim.lease->deadline();
+  if (receiver != nullptr) {
+    receiver->late = over;
+  }
   const bool owes_answer = claim.asked && claim.depth == 1;
   Line& line = *claim.line;
   LocalQueue::Steps steps;

@@ -415,7 +415,9 @@ void Coordinator::on_release(Errand& errand, const Outcome& outcome, Time now) {
 }
 
 void Coordinator::answer_release(const Errand& errand, bool gave_back) {
-  if (gave_back || errand.unsure) {  // unsure: perhaps the first send did it
+  // Unsure: perhaps the first send did it. But what was over before was lost.
+  const bool perhaps = errand.unsure && !(errand.receiver != nullptr && errand.receiver->late);
+  if (gave_back || perhaps) {
     answer(errand.receiver, 0);
   } else {
     answer(errand.receiver, fail(ErrorCode::lease_lost, "the lock was not ours any more"));

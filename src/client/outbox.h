@@ -21,6 +21,8 @@ class AnswerReceiver {
   AnswerReceiver(const AnswerReceiver&) = delete;
   AnswerReceiver& operator=(const AnswerReceiver&) = delete;
   virtual void answer(Result<std::uint32_t> result) = 0;
+
+  bool late = false;  // released when the lease was over by our own clock
 };
 
 // One command on its way to the store, and why it was sent.

@@ -17,8 +17,20 @@ std::string in_words(Duration duration) {
   return std::to_string(milliseconds.count()) + " ms";
 }
 
+// Where the store decides how long a lease lasts, whoever did not choose gets that.
+Duration ttl_of(const AcquireOptions& options, const Capabilities& engine) {
+  const bool fixed = !engine.lease && engine.min_ttl == engine.max_ttl;
+  return fixed && options.ttl == kDefaultTtl ? engine.min_ttl : options.ttl;
+}
+
 Result<void> check_times(const AcquireOptions& options, const Capabilities& engine) {
-  if (options.ttl < engine.min_ttl || options.ttl > engine.max_ttl) {
+  const Duration ttl = ttl_of(options, engine);
+  if (ttl < engine.min_ttl || ttl > engine.max_ttl) {
+    if (!engine.lease && ttl >= kMinTtl && ttl <= kMaxTtl) {
+      return fail(ErrorCode::unsupported, "ttl is " + in_words(ttl) + ", but " + engine.engine +
+                                              " leases last " + in_words(engine.min_ttl) +
+                                              "; sqlite lets you choose");
+    }
     return invalid("ttl is " + in_words(options.ttl) + "; choose one from " +
                    in_words(engine.min_ttl) + " to " + in_words(engine.max_ttl));
   }
@@ -28,7 +40,7 @@ Result<void> check_times(const AcquireOptions& options, const Capabilities& engi
   if (options.max_hold && *options.max_hold <= Duration::zero()) {
     return invalid("max_hold must be longer than zero; leave it empty for no bound");
   }
-  if (options.grace && (*options.grace < Duration::zero() || *options.grace > options.ttl / 2)) {
+  if (options.grace && (*options.grace < Duration::zero() || *options.grace > ttl / 2)) {
     return invalid("grace must be between zero and half the ttl");
   }
   if (options.health_check && options.health_timeout <= Duration::zero()) {
@@ -93,12 +105,12 @@ Result<Wish> make_wish(std::string_view name, const AcquireOptions& options,
   Wish wish;
   wish.name = name;
   wish.terms = {.shape = {options.mode, options.permits, options.of},
-                .ttl = options.ttl,
+                .ttl = ttl_of(options, engine),
                 .renew = options.renew,
                 .queue = options.wait != Duration::zero(),
                 .barge = !options.fair,
                 .hand_over = options.hand_over,
-                .grace = options.grace.value_or(options.ttl / kGracesPerTtl)};
+                .grace = options.grace.value_or(ttl_of(options, engine) / kGracesPerTtl)};
   if (options.max_hold <= kLongestWait) {
     wish.max_hold = options.max_hold;
   }

@@ -3,9 +3,11 @@
 
 #include "engine/registry.h"
 #include "engines/memory/memory_engine.h"
+#include "engines/mysql/mysql_engine.h"
 #include "engines/postgres/postgres_engine.h"
 #include "engines/redis/redis_engine.h"
 #include "engines/sqlite/sqlite_engine.h"
+#include "engines/zookeeper/zookeeper_engine.h"
 
 namespace holdfast::engine {
 
@@ -13,11 +15,13 @@ std::span<const Registration> registrations() {
   static const std::array all{
       engines::memory_registration(),
       engines::sqlite_registration(),
+      engines::mysql_registration(),
       engines::postgres_registration(),
       engines::postgresql_registration(),
       engines::redis_registration(),
       engines::rediss_registration(),
       engines::redis_sentinel_registration(),
+      engines::zookeeper_registration(),
   };
   return all;
 }

@@ -26,6 +26,11 @@ struct Mistake {
 
 class BadOptions : public Conformance {
  protected:
+  static std::string in_words(Duration duration) {
+    const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(duration);
+    return std::to_string(milliseconds.count()) + " ms";
+  }
+
   void expect_refused(const std::vector<Mistake>& mistakes) {
     auto client = open();
     for (const Mistake& mistake : mistakes) {
@@ -42,16 +47,19 @@ HOLDFAST_RUN_ON(BadOptions, harnesses());
 HOLDFAST_RUN_ON(BadPermits, harnesses_with(&Claims::permits));
 
 TEST_P(BadOptions, TimesThatMakeNoSense) {
-  expect_refused({{"ttl", "20 ms", {.ttl = 0s}},
-                  {"ttl", "20 ms", {.ttl = -1s}},
-                  {"ttl", "20 ms", {.ttl = 1us}},
-                  {"ttl", "604800000 ms", {.ttl = std::chrono::hours{24 * 365}}},
-                  {"ttl", "604800000 ms", {.ttl = Duration::max()}},
-                  {"ttl", "20 ms", {.ttl = Duration::min()}},
+  const Capabilities engine = open()->capabilities();
+  const std::string shortest = in_words(engine.min_ttl);
+  const std::string longest = in_words(engine.max_ttl);
+  expect_refused({{"ttl", shortest, {.ttl = 0s}},
+                  {"ttl", shortest, {.ttl = -1s}},
+                  {"ttl", shortest, {.ttl = 1us}},
+                  {"ttl", longest, {.ttl = std::chrono::hours{24 * 365}}},
+                  {"ttl", longest, {.ttl = Duration::max()}},
+                  {"ttl", shortest, {.ttl = Duration::min()}},
                   {"wait", "zero", {.wait = -1s}},
                   {"max_hold", "empty", {.max_hold = 0s}},
-                  {"grace", "half", {.ttl = 1s, .grace = 2s}},
-                  {"grace", "zero", {.ttl = 1s, .grace = -1s}},
+                  {"grace", "half", {.ttl = ttl(1s), .grace = ttl(1s)}},
+                  {"grace", "zero", {.ttl = ttl(1s), .grace = -1s}},
                   {"health_timeout",
                    "longer than zero",
                    {.health_check = [] { return true; }, .health_timeout = 0s}},

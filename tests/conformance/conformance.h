@@ -37,6 +37,17 @@ class Conformance : public ::testing::TestWithParam<HarnessEntry> {
 
   Client& bystander();
 
+  // What was asked for, if the engine lets callers choose; else the only one there is.
+  Duration ttl(Duration wanted) const {
+    return claims().lease ? wanted : harness_->renewable_ttl();
+  }
+  // The same for a worker's command.
+  std::string ttl_word(Duration wanted) const {
+    return " ttl=" +
+           std::to_string(
+               std::chrono::duration_cast<std::chrono::milliseconds>(ttl(wanted)).count());
+  }
+
  private:
   std::unique_ptr<Harness> harness_;
   std::unique_ptr<Client> bystander_;

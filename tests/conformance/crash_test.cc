@@ -16,7 +16,7 @@ HOLDFAST_RUN_ON(CrashInTheQueue, harnesses_with(&Claims::processes, &Claims::fai
 
 TEST_P(Crash, AKilledHoldersLockPassesToWhoWaits) {
   WorkerProcess worker{harness().url()};
-  const auto token = worker.expect_token("acquire a " + name() + " ttl=400");
+  const auto token = worker.expect_token("acquire a " + name() + ttl_word(400ms));
   auto client = open();
   auto waiter = acquire_later(*client, name());
   ASSERT_TRUE(await_waiters(1));
@@ -30,7 +30,7 @@ TEST_P(Crash, AKilledHoldersLockPassesToWhoWaits) {
 
 TEST_P(Crash, AKilledHoldersLockIsFreeForWhoComesLater) {
   WorkerProcess worker{harness().url()};
-  worker.expect_token("acquire a " + name() + " ttl=300");
+  worker.expect_token("acquire a " + name() + ttl_word(300ms));
   worker.kill();
   EXPECT_TRUE(await_holders(0));
   EXPECT_THAT(open()->try_acquire(name()), IsOk());
@@ -38,7 +38,7 @@ TEST_P(Crash, AKilledHoldersLockIsFreeForWhoComesLater) {
 
 TEST_P(Crash, UntilItsTtlIsOverAKilledHolderKeepsOthersOut) {
   WorkerProcess worker{harness().url()};
-  worker.expect_token("acquire a " + name() + " ttl=60000");
+  worker.expect_token("acquire a " + name() + ttl_word(60000ms));
   worker.kill();
   EXPECT_THAT(open()->acquire(name(), {.wait = 100ms}), FailsWith(ErrorCode::timed_out));
 }
@@ -56,7 +56,7 @@ TEST_P(CrashInTheQueue, AKilledWaiterIsSkipped) {
   auto lease = holder->acquire(name());
   ASSERT_THAT(lease, IsOk());
   WorkerProcess doomed{harness().url()};
-  doomed.send("acquire a " + name() + " ttl=600");
+  doomed.send("acquire a " + name() + ttl_word(600ms));
   ASSERT_TRUE(await_waiters(1));
   auto client = open();
   auto next = acquire_later(*client, name());
@@ -71,7 +71,7 @@ TEST_P(CrashInTheQueue, AKilledWaiterLeavesTheQueueEvenIfNobodyReleases) {
   auto lease = holder->acquire(name());
   ASSERT_THAT(lease, IsOk());
   WorkerProcess doomed{harness().url()};
-  doomed.send("acquire a " + name() + " ttl=600");
+  doomed.send("acquire a " + name() + ttl_word(600ms));
   ASSERT_TRUE(await_waiters(1));
   doomed.kill();
   EXPECT_TRUE(await_waiters(0));
@@ -82,7 +82,7 @@ TEST_P(CrashInTheQueue, AKilledWaiterLeavesTheQueueEvenIfNobodyReleases) {
 TEST_P(Crash, AStormOfKillsNeverLetsTwoInsideLongRun) {
   const TempDir dir;
   const std::string file = dir / "log";
-  const std::string endless = "cycle " + name() + " 1000000 " + file + " ttl=1000";
+  const std::string endless = "cycle " + name() + " 1000000 " + file + ttl_word(1s);
   const auto start = [&] {
     auto worker = std::make_unique<WorkerProcess>(harness().url());
     worker->send(endless);

@@ -15,7 +15,7 @@ HOLDFAST_RUN_ON(InspectPermits, harnesses_with(&Claims::permits));
 
 TEST_P(Inspect, AHolderIsShownWithAllThatIsKnown) {
   auto client = harness().open({.label = "night shift"});
-  auto lease = client->acquire(name(), {.ttl = 20s});
+  auto lease = client->acquire(name(), {.ttl = ttl(20s)});
   ASSERT_THAT(lease, IsOk());
   const LockInfo info = seen();
   EXPECT_EQ(info.name, name());
@@ -68,6 +68,7 @@ TEST_P(Inspect, ANameThatNobodyUsesIsEmptyAndNotListed) {
 }
 
 TEST_P(Inspect, LookingIsNotTouching) {
+  if (!claims().lease) return;
   auto client = open();
   auto lease = client->acquire(name(), {.ttl = 20s, .renew = false});
   ASSERT_THAT(lease, IsOk());

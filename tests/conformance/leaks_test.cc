@@ -93,7 +93,7 @@ TEST_P(Leaks, NoMemoryStaysBehindForNamesThatAreForgotten) {
   auto client = open();
   const auto use_many_names = [&] {
     for (int i = 0; i < 1500; ++i) {
-      auto lease = client->acquire(harness().fresh_name(), {.ttl = 1s});
+      auto lease = client->acquire(harness().fresh_name(), {.ttl = ttl(1s)});
       ASSERT_THAT(lease, IsOk());
       lease->release_in_background();
     }

@@ -71,7 +71,7 @@ TEST_P(PauseInTheQueue, AStoppedWaiterIsSkippedAndServedLater) {
   auto lease = holder->acquire(name());
   ASSERT_THAT(lease, IsOk());
   WorkerProcess worker{harness().url()};
-  worker.send("acquire a " + name() + " ttl=300");
+  worker.send("acquire a " + name() + ttl_word(300ms));
   ASSERT_TRUE(await_waiters(1));
   worker.stop();
   ASSERT_TRUE(await_waiters(0));
@@ -96,7 +96,7 @@ TEST_P(PauseInTheQueue, AGrantThatLapsedMeanwhileIsNotDelivered) {
   auto lease = holder->acquire(name());
   ASSERT_THAT(lease, IsOk());
   WorkerProcess worker{harness().url()};
-  worker.send("acquire a " + name() + " ttl=600");
+  worker.send("acquire a " + name() + ttl_word(600ms));
   ASSERT_TRUE(await_waiters(1));
   worker.stop();
   ASSERT_THAT(lease->release(), IsOk());

@@ -11,7 +11,7 @@ class Waking : public Conformance {
   std::unique_ptr<Client> open_without_poll() {
     return harness().open({.label = "", .backstop_poll = 1h});
   }
-  static AcquireOptions lasting() { return {.ttl = 1h}; }
+  AcquireOptions lasting() const { return {.ttl = ttl(1h)}; }
 };
 class WakingProcesses : public Waking {};
 HOLDFAST_RUN_ON(Waking, harnesses_with(&Claims::event, &Claims::lease));
@@ -78,14 +78,14 @@ TEST_P(WakingProcesses, AReleaseInAnotherProcessWakesTheNext) {
   WorkerProcess worker{harness().url()};
   auto client = open_without_poll();
   for (int turn = 0; turn < 5; ++turn) {
-    worker.expect_token("acquire a " + name() + " ttl=3600000");
+    worker.expect_token("acquire a " + name() + ttl_word(1h));
     auto waiter = acquire_later(*client, name(), lasting());
     ASSERT_TRUE(await_waiters(1));
     worker.expect_ok("release a");
     auto lease = waiter.get();
     ASSERT_THAT(lease, IsOk());
 
-    worker.send("acquire a " + name() + " ttl=3600000");
+    worker.send("acquire a " + name() + ttl_word(1h));
     ASSERT_TRUE(await_waiters(1));
     ASSERT_THAT(lease->release(), IsOk());
     worker.expect_ok_answer();

@@ -22,7 +22,7 @@ engine::Outcomes FakeStore::apply(std::span<const core::Command> batch, bool gho
     core::LockRecord& record = records_[command.name];
     const core::LockRecord before = record;
     outcomes.push_back(
-        mutant_ == Mutant::none
+        stage_.mutant == Mutant::none
             ? record.apply(command.operation, context(), wakes)
             : mutated_.apply(command.name, record, command.operation, context(), wakes));
     stage_.tell("store", [&](auto& out) {
@@ -30,6 +30,7 @@ engine::Outcomes FakeStore::apply(std::span<const core::Command> batch, bool gho
           << (ghost ? " (ghost)" : "");
     });
     ledger_.note(command.name, before, record, {&command.operation, ghost});
+    check_answer(command, record, outcomes.back());
     if (stage_.scenario.forgets_at_once) {
       forget_if_idle(command.name);
     }
@@ -38,8 +39,21 @@ engine::Outcomes FakeStore::apply(std::span<const core::Command> batch, bool gho
   return outcomes;
 }
 
+// A try fails only where somebody is; what was given back is gone.
+void FakeStore::check_answer(const core::Command& command, const core::LockRecord& after,
+                             const core::Outcome& outcome) {
+  if (outcome.status == core::Status::busy && after.idle()) {
+    stage_.violate("errors", command.name + " is free, but was said to be busy");
+  }
+  const auto* requeue = std::get_if<core::Requeue>(&command.operation);
+  if (requeue != nullptr && outcome.gave_back &&
+      std::ranges::find(after.holders(), requeue->id, &core::Holder::id) != after.holders().end()) {
+    stage_.violate("release", command.name + " was given back, but is still held");
+  }
+}
+
 void FakeStore::tidy(std::vector<core::Wake>& wakes) {
-  if (mutant_ == Mutant::expiry_ignored || mutant_ == Mutant::never_promotes) {
+  if (stage_.mutant == Mutant::expiry_ignored || stage_.mutant == Mutant::never_promotes) {
     return;
   }
   for (auto entry = records_.begin(); entry != records_.end();) {
@@ -58,7 +72,7 @@ void FakeStore::tidy(std::vector<core::Wake>& wakes) {
 void FakeStore::forget_if_idle(const std::string& name) {
   const auto found = records_.find(name);
   if (found->second.idle()) {
-    if (mutant_ != Mutant::token_forgotten) {
+    if (stage_.mutant != Mutant::token_forgotten) {
       floor_ = std::max(floor_, found->second.last_token() + 1);
     }
     records_.erase(found);

@@ -8,16 +8,16 @@
 #include "core/lock_record.h"
 #include "engine/engine.h"
 #include "simulation/ledger.h"
-#include "simulation/mutants.h"
 #include "simulation/stage.h"
+#include "simulation/store_mutants.h"
 
 namespace holdfast::sim {
 
 // A store that keeps its data whatever happens, but is not always there.
 class FakeStore {
  public:
-  FakeStore(Stage& stage, Ledger& ledger, Mutant mutant)
-      : stage_{stage}, ledger_{ledger}, mutant_{mutant}, mutated_{mutant} {}
+  FakeStore(Stage& stage, Ledger& ledger)
+      : stage_{stage}, ledger_{ledger}, mutated_{stage.mutant} {}
 
   engine::Outcomes apply(std::span<const core::Command> batch, bool ghost,
                          std::vector<core::Wake>& wakes);
@@ -35,11 +35,12 @@ class FakeStore {
 
  private:
   core::LockRecord::Context context() const;
+  void check_answer(const core::Command& command, const core::LockRecord& after,
+                    const core::Outcome& outcome);
   void forget_if_idle(const std::string& name);
 
   Stage& stage_;
   Ledger& ledger_;
-  Mutant mutant_;
   MutatedRecord mutated_;
   std::map<std::string, core::LockRecord> records_;
   std::uint64_t floor_ = 1;  // above every token of the names that were forgotten

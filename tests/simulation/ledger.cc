@@ -64,7 +64,8 @@ void Ledger::note(const std::string& name, const core::LockRecord& before,
   Page& page = pages_[name];
   note_ends(page, name, after, step);
   note_waiters(page, name, before, after, step);
-  note_grants(page, name, after, step);
+  note_revocations(page, name, after, step);
+  note_grants(page, name, before, after, step);
 }
 
 void Ledger::note_ends(Page& page, const std::string& name, const core::LockRecord& after,
@@ -76,6 +77,10 @@ void Ledger::note_ends(Page& page, const std::string& name, const core::LockReco
     if (holder != nullptr && holder->token == token) {
       if (holder->expires != grant.expires && !renews(step, grant.id)) {
         stage_.violate("S4", words(grant.id) + " on " + name + " was prolonged by somebody else");
+      }
+      if (holder->expires > grant.expires && grant.revoked) {
+        stage_.violate("revoke",
+                       words(grant.id) + " on " + name + " was prolonged, but is revoked");
       }
       if (holder->expires > grant.expires && grant.expires <= now) {
         stage_.violate("S6", words(grant.id) + " on " + name + " was revived after it had expired");
@@ -111,6 +116,9 @@ void Ledger::note_waiters(Page& page, const std::string& name, const core::LockR
         !forces(step)) {
       stage_.violate("S4", words(waiter.id) + " lost its place in the queue of " + name);
     }
+    if (gone && waiter.expires <= stage_.now() && !lets_go(step, waiter.id) && on_eviction) {
+      on_eviction(name, waiter);
+    }
   }
   for (const core::Waiter& waiter : after.queue()) {
     const core::Waiter* earlier = waiter_of(before, waiter.id);
@@ -121,8 +129,24 @@ void Ledger::note_waiters(Page& page, const std::string& name, const core::LockR
   }
 }
 
-void Ledger::note_grants(Page& page, const std::string& name, const core::LockRecord& after,
-                         const Step& step) {
+void Ledger::note_revocations(Page& page, const std::string& name, const core::LockRecord& after,
+                              const Step& step) {
+  const bool revokes =
+      step.operation != nullptr && std::holds_alternative<core::Revoke>(*step.operation);
+  for (const std::uint64_t token : page.open) {
+    Grant& grant = page.grants.at(token);
+    const core::Holder* holder = holder_of(after, grant.id);
+    if (holder != nullptr && holder->revoked && !grant.revoked) {
+      grant.revoked = stage_.now();
+    }
+    if (revokes && holder != nullptr && !holder->revoked) {
+      stage_.violate("revoke", words(grant.id) + " on " + name + " was not revoked");
+    }
+  }
+}
+
+void Ledger::note_grants(Page& page, const std::string& name, const core::LockRecord& before,
+                         const core::LockRecord& after, const Step& step) {
   for (const core::Holder& holder : after.holders()) {
     const auto known = page.grants.find(holder.token);
     if (known != page.grants.end() && known->second.id == holder.id &&
@@ -141,6 +165,11 @@ void Ledger::note_grants(Page& page, const std::string& name, const core::LockRe
         .granted = stage_.now(),
         .expires = holder.expires,
         .ghost = at_once ? step.ghost : waited != page.ghosts.end() && waited->second};
+    const core::Waiter* waiter = waiter_of(before, holder.id);
+    if (!at_once && waiter != nullptr && holder.expires > stage_.now() + waiter->window) {
+      stage_.violate("S5", words(holder.id) + " on " + name +
+                               " was granted for longer than a dead waiter may cost");
+    }
     check_token(page, name, grant);
     check_order(page, name, holder, after, step);
     page.grants.insert_or_assign(grant.token, grant);

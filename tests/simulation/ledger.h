@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -27,6 +28,7 @@ struct Grant {
   Time expires{};
   bool ghost = false;  // asked for by a message its sender had given up
   bool delivered = false;
+  std::optional<Time> revoked = std::nullopt;
   End end = End::none;
   Time ended{};
 
@@ -39,6 +41,9 @@ struct Grant {
 class Ledger {
  public:
   explicit Ledger(Stage& stage) : stage_{stage} {}
+
+  // Told of waiters that were put out of the queue because they were silent.
+  std::function<void(const std::string& name, const core::Waiter& waiter)> on_eviction;
 
   struct Step {
     const core::Operation* operation = nullptr;  // none: only time passed
@@ -68,8 +73,10 @@ class Ledger {
                  const Step& step);
   void note_waiters(Page& page, const std::string& name, const core::LockRecord& before,
                     const core::LockRecord& after, const Step& step);
-  void note_grants(Page& page, const std::string& name, const core::LockRecord& after,
-                   const Step& step);
+  void note_revocations(Page& page, const std::string& name, const core::LockRecord& after,
+                        const Step& step);
+  void note_grants(Page& page, const std::string& name, const core::LockRecord& before,
+                   const core::LockRecord& after, const Step& step);
   void check_token(const Page& page, const std::string& name, const Grant& grant);
   void check_order(Page& page, const std::string& name, const core::Holder& holder,
                    const core::LockRecord& after, const Step& step);

@@ -1,183 +1,86 @@
 #include "simulation/mutants.h"
 
-#include <algorithm>
 #include <array>
-#include <variant>
 
 namespace holdfast::sim {
 namespace {
 
-using core::LockRecord;
-using core::Outcome;
-using core::Status;
-
+#define MUTANT(name) Mutant::name, #name
 constexpr std::array kAll{
-    MutantInfo{Mutant::release_by_anyone, "release_by_anyone", "S2"},
-    MutantInfo{Mutant::expiry_ignored, "expiry_ignored", "L4"},
-    MutantInfo{Mutant::token_forgotten, "token_forgotten", "S1"},
-    MutantInfo{Mutant::queue_jumped, "queue_jumped", "L2"},
-    MutantInfo{Mutant::renewal_revives, "renewal_revives", "S6"},
-    MutantInfo{Mutant::push_cut_short, "push_cut_short", "S6"},
-    MutantInfo{Mutant::full_ttl_repeated, "full_ttl_repeated", "S6"},
-    MutantInfo{Mutant::overbooked, "overbooked", "S2"},
-    MutantInfo{Mutant::never_promotes, "never_promotes", "L1"},
-    MutantInfo{Mutant::validity_from_reply, "validity_from_reply", "S6"},
+    // the store
+    MutantInfo{MUTANT(release_by_anyone), "no owner check on release", "S2"},
+    MutantInfo{MUTANT(expiry_ignored), "a dead holder holds for ever", "L4"},
+    MutantInfo{MUTANT(token_forgotten), "tokens start again when a name was idle", "S1"},
+    MutantInfo{MUTANT(queue_jumped), "the last to come is the first to be served", "L2"},
+    MutantInfo{MUTANT(renewal_revives), "an expired lease comes back to life", "S6"},
+    MutantInfo{MUTANT(push_cut_short), "a pushed grant lasts less than the window", "S6"},
+    MutantInfo{MUTANT(full_ttl_repeated), "a grant asked about again seems as long as a new one",
+               "S6"},
+    MutantInfo{MUTANT(overbooked), "not all readers and permits are counted", "S2"},
+    MutantInfo{MUTANT(never_promotes), "who waits is granted only when it asks anew", "L1"},
+    MutantInfo{MUTANT(token_not_raised), "a grant has its predecessor's token", "S3"},
+    MutantInfo{MUTANT(token_by_one), "no room for hand-overs between two tokens", "S3"},
+    MutantInfo{MUTANT(writer_beside_readers), "a writer does not wait for readers", "S2"},
+    MutantInfo{MUTANT(reader_beside_writer), "a reader does not wait for the writer", "S2"},
+    MutantInfo{MUTANT(reader_overtakes), "readers are let in before a waiting writer", "L2"},
+    MutantInfo{MUTANT(permits_as_one), "whoever takes permits takes one", "S2"},
+    MutantInfo{MUTANT(expires_early), "the store ends leases at half time", "S6"},
+    MutantInfo{MUTANT(renewal_ignored), "a renewal is confirmed but not kept", "S6"},
+    MutantInfo{MUTANT(renewal_by_stranger), "no owner check on renewal", "S4"},
+    MutantInfo{MUTANT(waiters_immortal), "dead waiters keep their place", "S5"},
+    MutantInfo{MUTANT(heartbeat_ignored), "a heartbeat does not keep the place", "L2"},
+    MutantInfo{MUTANT(requeue_first), "giving back and asking again jumps the queue", "L2"},
+    MutantInfo{MUTANT(requeue_keeps), "asking again does not give back", "release"},
+    MutantInfo{MUTANT(acquire_anew), "a repeated acquire is a new one", "S4"},
+    MutantInfo{MUTANT(revoke_ignored), "a revocation is confirmed and forgotten", "revoke"},
+    MutantInfo{MUTANT(revoked_renewed), "a revoked lease can be renewed", "revoke"},
+    MutantInfo{MUTANT(revoked_not_counted), "who is revoked no longer excludes others", "S2"},
+    MutantInfo{MUTANT(wakes_lost), "the store rings at nobody", "L1"},
+    MutantInfo{MUTANT(wakes_astray), "the ring carries a wrong token", "S3"},
+    MutantInfo{MUTANT(busy_when_free), "a try finds a free lock busy", "errors"},
+    MutantInfo{MUTANT(release_says_yes), "releasing what is lost seems to succeed", "release"},
+    MutantInfo{MUTANT(release_says_no), "a successful release seems too late", "release"},
+    MutantInfo{MUTANT(lease_stretched), "the store promises more time than it gives", "S6"},
+    MutantInfo{MUTANT(poll_prolongs), "looking prolongs the lease", "S4"},
+    MutantInfo{MUTANT(small_ones_first), "small requests overtake a big one", "L2"},
+    MutantInfo{MUTANT(pushed_too_long), "a pushed grant lasts its whole ttl at once", "S5"},
+    MutantInfo{MUTANT(readers_truncated), "a short read lease cuts the others'", "S4"},
+    // an engine
+    MutantInfo{MUTANT(validity_from_reply), "validity counts from the reply, not the send", "S6"},
+    MutantInfo{MUTANT(unknown_as_unavailable), "a lost reply is reported as 'nothing happened'",
+               "S5"},
+    MutantInfo{MUTANT(drift_ignored), "no margin for clocks of different speed", "S6"},
+    MutantInfo{MUTANT(partial_as_whole), "a half-applied batch is reported as done", "S5"},
+    // a client
+    MutantInfo{MUTANT(hand_over_unbounded), "the lock is passed on more often than allowed", "L2"},
+    MutantInfo{MUTANT(renews_unasked), "renews against the caller's will", "bounds"},
+    MutantInfo{MUTANT(max_hold_ignored), "renews beyond max_hold", "bounds"},
+    MutantInfo{MUTANT(health_ignored), "renews though the health check says no", "bounds"},
+    MutantInfo{MUTANT(grace_ignored), "warns of the loss too late", "loss"},
+    MutantInfo{MUTANT(writer_as_reader), "asks for a shared lock instead of an exclusive one",
+               "S2"},
+    MutantInfo{MUTANT(permits_too_few), "asks for fewer permits than the caller uses", "S2"},
+    MutantInfo{MUTANT(cancel_ignored), "success though the wait was cancelled", "S5"},
+    MutantInfo{MUTANT(loss_untold), "lost() does not fire", "loss"},
+    MutantInfo{MUTANT(loss_told_twice), "lost() fires twice", "loss"},
+    MutantInfo{MUTANT(answer_lost), "a release is never answered", "release"},
+    MutantInfo{MUTANT(backstop_off), "no re-check after a lost wake-up", "L1"},
+    MutantInfo{MUTANT(rings_ignored), "wake-ups are not listened to", "L1"},
+    MutantInfo{MUTANT(no_patience), "gives up at the first unknown outcome", "errors"},
+    MutantInfo{MUTANT(no_release), "the release is not sent", "S5"},
+    MutantInfo{MUTANT(retried_as_new), "an unanswered acquire is repeated under a new id", "S5"},
+    MutantInfo{MUTANT(ids_reused), "after a restart the old session's grant is trusted", "S3"},
+    MutantInfo{MUTANT(keeper_asleep), "renewals and heartbeats come too late", "loss"},
+    MutantInfo{MUTANT(renewing_ends), "one failed renewal ends renewing", "loss"},
+    MutantInfo{MUTANT(renews_after_loss), "renews what lost() gave up", "loss"},
+    MutantInfo{MUTANT(no_heartbeats), "waiters send no heartbeats", "L2"},
 };
-
-LockRecord::Parts parts_of(const LockRecord& record) {
-  return {record.limit(), record.last_token(), record.holders(), record.queue()};
-}
-
-bool holds(const LockRecord& record, const core::RequestId& id) {
-  return std::ranges::find(record.holders(), id, &core::Holder::id) != record.holders().end();
-}
-
-template <typename Change>
-void change(LockRecord& record, Change how) {
-  LockRecord::Parts parts = parts_of(record);
-  how(parts);
-  record = LockRecord::from_parts(std::move(parts));
-}
-
-void put_last_first(LockRecord& record, std::size_t waited) {
-  if (record.queue().size() > waited) {
-    change(record, [](LockRecord::Parts& parts) {
-      std::rotate(parts.queue.begin(), std::prev(parts.queue.end()), parts.queue.end());
-    });
-  }
-}
-
-void cut_pushed_short(LockRecord& record, const LockRecord& before,
-                      const LockRecord::Context& context) {
-  change(record, [&](LockRecord::Parts& parts) {
-    for (core::Holder& holder : parts.holders) {
-      const bool waited =
-          std::ranges::find(before.queue(), holder.id, &core::Waiter::id) != before.queue().end();
-      if (waited) {
-        holder.expires = context.now + holder.ttl / 4;
-      }
-    }
-  });
-}
-
-// Everybody who was in the queue goes back into it.
-void undo_promotions(LockRecord& record, const LockRecord& before) {
-  change(record, [&](LockRecord::Parts& parts) {
-    for (const core::Waiter& waiter : before.queue()) {
-      if (std::erase_if(parts.holders, [&](const auto& it) { return it.id == waiter.id; }) > 0) {
-        parts.queue.push_front(waiter);
-      }
-    }
-    parts.limit = before.limit();
-  });
-}
+#undef MUTANT
 
 }  // namespace
 
 std::span<const MutantInfo> all_mutants() {
   return kAll;
-}
-
-Outcome MutatedRecord::release_anyone(LockRecord& record, const core::Operation& operation,
-                                      const LockRecord::Context& context,
-                                      std::vector<core::Wake>& wakes) const {
-  const Outcome outcome = record.apply(operation, context, wakes);
-  const bool release = std::holds_alternative<core::Release>(operation);
-  if (release && outcome.status == Status::not_held && !record.holders().empty()) {
-    return record.apply(core::Release{record.holders().front().id}, context, wakes);
-  }
-  return outcome;
-}
-
-Outcome MutatedRecord::revive(const std::string& name, LockRecord& record,
-                              const core::Operation& operation, const LockRecord::Context& context,
-                              std::vector<core::Wake>& wakes) {
-  std::vector<core::Holder>& dead = dead_[name];
-  for (const core::Holder& holder : record.holders()) {
-    if (holder.expires <= context.now) {
-      dead.push_back(holder);
-    }
-  }
-  const Outcome outcome = record.apply(operation, context, wakes);
-  const auto* renew = std::get_if<core::Renew>(&operation);
-  if (renew == nullptr || outcome.status != Status::not_held) {
-    return outcome;
-  }
-  const auto it = std::ranges::find(dead, renew->id, &core::Holder::id);
-  if (it == dead.end()) {
-    return outcome;
-  }
-  change(record, [&](LockRecord::Parts& parts) {
-    it->expires = context.now + it->ttl;
-    parts.holders.push_back(*it);
-  });
-  return {.status = Status::renewed, .token = it->token, .lease_for = it->ttl};
-}
-
-Outcome MutatedRecord::apply(const std::string& name, LockRecord& record,
-                             const core::Operation& operation, LockRecord::Context context,
-                             std::vector<core::Wake>& wakes) {
-  const LockRecord before = record;
-  const auto* acquire = std::get_if<core::Acquire>(&operation);
-  switch (mutant_) {
-    case Mutant::release_by_anyone:
-      return release_anyone(record, operation, context, wakes);
-    case Mutant::expiry_ignored:
-      change(record, [&](LockRecord::Parts& parts) {
-        for (core::Holder& holder : parts.holders) {
-          holder.expires = std::max(holder.expires, context.now + base::Duration{1});
-        }
-      });
-      return record.apply(operation, context, wakes);
-    case Mutant::token_forgotten: {
-      context.token_floor = 0;
-      const Outcome outcome = record.apply(operation, context, wakes);
-      change(record, [](LockRecord::Parts& parts) { parts.last_token = 0; });
-      return outcome;
-    }
-    case Mutant::queue_jumped: {
-      const Outcome outcome = record.apply(operation, context, wakes);
-      put_last_first(record, before.queue().size());
-      return outcome;
-    }
-    case Mutant::renewal_revives:
-      return revive(name, record, operation, context, wakes);
-    case Mutant::push_cut_short: {
-      Outcome outcome = record.apply(operation, context, wakes);
-      cut_pushed_short(record, before, context);
-      return outcome;
-    }
-    case Mutant::full_ttl_repeated: {
-      Outcome outcome = record.apply(operation, context, wakes);
-      if (outcome.status == Status::granted && acquire != nullptr) {
-        outcome.lease_for = acquire->ttl;
-      }
-      return outcome;
-    }
-    case Mutant::overbooked: {
-      const bool hide = acquire != nullptr && !holds(record, acquire->id) &&
-                        !record.holders().empty() &&
-                        record.holders().front().shape.mode != Mode::exclusive;
-      if (!hide) {
-        return record.apply(operation, context, wakes);
-      }
-      const core::Holder hidden = record.holders().front();
-      change(record, [](auto& parts) { parts.holders.erase(parts.holders.begin()); });
-      const Outcome outcome = record.apply(operation, context, wakes);
-      change(record, [&](auto& parts) {
-        parts.holders.insert(parts.holders.begin(), hidden);
-        parts.limit = hidden.shape.limit;
-      });
-      return outcome;
-    }
-    case Mutant::never_promotes: {
-      const Outcome outcome = record.apply(operation, context, wakes);
-      undo_promotions(record, before);
-      return outcome;
-    }
-    default:
-      return record.apply(operation, context, wakes);
-  }
 }
 
 }  // namespace holdfast::sim

@@ -1,56 +1,87 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <span>
-#include <string>
-#include <vector>
-
-#include "core/lock_record.h"
 
 namespace holdfast::sim {
 
-// Stores that are wrong in one way each. The simulation must notice every one
-// of them: a net that catches nothing is no net.
+// Worlds that are wrong in one way each. The simulation must notice every one
+// of them: a net that catches nothing is no net. The mistakes are made here, in
+// the fake store and between the parts; the product has no switch for them.
 enum class Mutant : std::uint8_t {
   none,
-  release_by_anyone,    // no owner check
-  expiry_ignored,       // a dead holder holds for ever
-  token_forgotten,      // tokens start again
-  queue_jumped,         // the last to come is the first to be served
-  renewal_revives,      // an expired lease comes back to life
-  push_cut_short,       // a pushed grant lasts less than the window
-  full_ttl_repeated,    // a grant asked about again seems as long as a new one
-  overbooked,           // shared and permit holders are not all counted
-  never_promotes,       // who waits is granted only when it asks anew
-  validity_from_reply,  // lease_for counts from when the answer arrives
+  // store_mutants.cc: the store
+  release_by_anyone,
+  expiry_ignored,
+  token_forgotten,
+  queue_jumped,
+  renewal_revives,
+  push_cut_short,
+  full_ttl_repeated,
+  overbooked,
+  never_promotes,
+  token_not_raised,
+  token_by_one,
+  writer_beside_readers,
+  reader_beside_writer,
+  reader_overtakes,
+  permits_as_one,
+  expires_early,
+  renewal_ignored,
+  renewal_by_stranger,
+  waiters_immortal,
+  heartbeat_ignored,
+  requeue_first,
+  requeue_keeps,
+  acquire_anew,
+  revoke_ignored,
+  revoked_renewed,
+  revoked_not_counted,
+  wakes_lost,
+  wakes_astray,
+  busy_when_free,
+  release_says_yes,
+  release_says_no,
+  lease_stretched,
+  poll_prolongs,
+  small_ones_first,
+  pushed_too_long,
+  readers_truncated,
+  // client_mutants.cc: an engine
+  validity_from_reply,
+  unknown_as_unavailable,
+  drift_ignored,
+  partial_as_whole,
+  // client_mutants.cc and process.cc: a client
+  hand_over_unbounded,
+  renews_unasked,
+  max_hold_ignored,
+  health_ignored,
+  grace_ignored,
+  writer_as_reader,
+  permits_too_few,
+  cancel_ignored,
+  loss_untold,
+  loss_told_twice,
+  answer_lost,
+  backstop_off,
+  rings_ignored,
+  no_patience,
+  no_release,
+  retried_as_new,
+  ids_reused,
+  keeper_asleep,
+  renewing_ends,
+  renews_after_loss,
+  no_heartbeats,
 };
 
 struct MutantInfo {
   Mutant mutant;
   const char* name;
+  const char* what;      // is wrong with it
   const char* property;  // the check that must notice it
 };
 std::span<const MutantInfo> all_mutants();
-
-// LockRecord::apply, but for what the mutant does wrong.
-class MutatedRecord {
- public:
-  explicit MutatedRecord(Mutant mutant) : mutant_{mutant} {}
-  core::Outcome apply(const std::string& name, core::LockRecord& record,
-                      const core::Operation& operation, core::LockRecord::Context context,
-                      std::vector<core::Wake>& wakes);
-
- private:
-  core::Outcome release_anyone(core::LockRecord& record, const core::Operation& operation,
-                               const core::LockRecord::Context& context,
-                               std::vector<core::Wake>& wakes) const;
-  core::Outcome revive(const std::string& name, core::LockRecord& record,
-                       const core::Operation& operation, const core::LockRecord::Context& context,
-                       std::vector<core::Wake>& wakes);
-
-  Mutant mutant_;
-  std::map<std::string, std::vector<core::Holder>> dead_;
-};
 
 }  // namespace holdfast::sim

@@ -48,6 +48,7 @@ void Network::send(Process& process, std::size_t lane, std::span<const core::Com
                                                 .commands = {commands.begin(), commands.end()},
                                                 .sent = stage_.now(),
                                                 .applied = commands.size()});
+  interpreter_.to_store(flight->commands);
   const bool trouble = !stage_.over();
   const auto strikes = [&](int chance) { return trouble && dice.permille(chance); };
   const bool lost = stage_.now() < line.no_requests_until || strikes(scenario.request_lost);
@@ -131,15 +132,9 @@ void Network::finish(const FlightPtr& flight, const engine::Outcomes& outcomes) 
   if (std::exchange(flight->finished, true)) {
     return;
   }
-  if (mutant_ != Mutant::validity_from_reply) {
-    flight->process->outcomes(flight->lane, outcomes);
-    return;
-  }
-  engine::Outcomes stretched = outcomes;
-  for (core::Outcome& outcome : stretched) {
-    outcome.lease_for += stage_.now() - flight->sent;
-  }
-  flight->process->outcomes(flight->lane, stretched);
+  engine::Outcomes heard = outcomes;
+  interpreter_.to_client(flight->commands, stage_.now() - flight->sent, heard);
+  flight->process->outcomes(flight->lane, heard);
 }
 
 void Network::ring(const std::vector<core::Wake>& wakes) {

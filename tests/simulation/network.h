@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/engine.h"
+#include "simulation/client_mutants.h"
 #include "simulation/fake_store.h"
 #include "simulation/stage.h"
 #include "simulation/witness.h"
@@ -18,8 +19,8 @@ class Process;
 // engine.h, over lines that delay, lose and keep back what they carry.
 class Network {
  public:
-  Network(Stage& stage, FakeStore& store, Mutant mutant)
-      : stage_{stage}, store_{store}, mutant_{mutant} {}
+  Network(Stage& stage, FakeStore& store)
+      : stage_{stage}, store_{store}, interpreter_{stage.mutant} {}
 
   void connect(Process& process, const std::shared_ptr<Life>& life);
   // Process::outcomes() is called exactly once for it, if the process lives.
@@ -62,7 +63,7 @@ class Network {
 
   Stage& stage_;
   FakeStore& store_;
-  Mutant mutant_;
+  Interpreter interpreter_;
   std::map<core::SessionId, Line> lines_;
 };
 

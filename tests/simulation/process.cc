@@ -25,9 +25,10 @@ void Process::start() {
   config.session = life_->session;
   config.lanes = scenario.lanes;
   config.backstop_poll = scenario.backstop;
-  config.patience = scenario.patience;
+  config.patience = stage_.mutant == Mutant::no_patience ? Duration{} : scenario.patience;
   ids_ = 0;
-  config.new_id = [this, incarnation] { return make_id(index_, incarnation, ++ids_); };
+  const int series = stage_.mutant == Mutant::ids_reused ? 1 : incarnation;
+  config.new_id = [this, series] { return make_id(index_, series, ++ids_); };
   coordinator_ = std::make_unique<client::Coordinator>(std::move(config));
   armed_ = base::kNever;
   network_.connect(*this, life_);
@@ -107,7 +108,9 @@ void Process::rings(const engine::Ring& ring) {
   stage_.tell(life_->name(), [&](auto& out) {
     out << "the bell rings for " << words(ring.id) << " token " << ring.token;
   });
-  coordinator_->rang({&ring, 1}, local_now());
+  if (stage_.mutant != Mutant::rings_ignored) {
+    coordinator_->rang({&ring, 1}, local_now());
+  }
 }
 
 // As Service::pump does: tell whoever must be told, send what there is to send.
@@ -154,10 +157,21 @@ void Process::perform(const client::Effects& effects) {
     receiver->deliver(result);
   }
   for (const auto& [receiver, result] : effects.answers) {
-    receiver->answer(result);
+    if (stage_.mutant != Mutant::answer_lost) {
+      receiver->answer(result);
+    }
   }
   for (const auto& lease : effects.losses) {
+    if (stage_.mutant == Mutant::loss_untold) {
+      continue;
+    }
     witness_.lost(*lease);
+    if (stage_.mutant == Mutant::loss_told_twice) {
+      witness_.lost(*lease);
+    }
+    if (stage_.mutant == Mutant::renews_after_loss) {
+      renew_all_the_same(*lease);
+    }
     for (const auto& user : users_) {
       user->hears_of_loss(*lease);
     }
@@ -169,9 +183,26 @@ void Process::perform(const client::Effects& effects) {
   }
 }
 
+void Process::renew_all_the_same(const client::LeaseState& lease) {
+  const auto request = witness_.request_of(lease);
+  if (!request) {
+    return;
+  }
+  enter_after(stage_.scenario.ttl / 2 + stage_.scenario.request_timeout * 3,
+              [this, name = lease.name, request] {
+                witness_.renews(*life_, *request);
+                network_.stray({name, core::Renew{*request}});
+              });
+}
+
 void Process::send() {
   for (std::size_t lane = 0; lane < coordinator_->lanes(); ++lane) {
     const auto batch = coordinator_->start_batch(lane, local_now());
+    for (const core::Command& command : batch) {
+      if (const auto* renew = std::get_if<core::Renew>(&command.operation)) {
+        witness_.renews(*life_, renew->id);
+      }
+    }
     if (!batch.empty()) {
       network_.send(*this, lane, batch);
     }
@@ -188,6 +219,9 @@ void Process::arm() {
     return;
   }
   armed_ = when;
+  if (stage_.mutant == Mutant::keeper_asleep) {
+    when += stage_.scenario.ttl / 2;
+  }
   if (!stage_.over() && stage_.fault_dice.permille(stage_.scenario.keeper_late)) {
     when += stage_.fault_dice.between(Duration{}, stage_.scenario.latest_keeper);
     life_->disturb(when + stage_.scenario.request_timeout);
@@ -216,6 +250,9 @@ void Process::tick() {
 }
 
 bool Process::may_have_changed() {
+  if (stage_.mutant == Mutant::backstop_off) {
+    return false;
+  }
   if (!stage_.scenario.counts_changes || store_.is_down()) {
     return true;
   }

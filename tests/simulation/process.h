@@ -52,6 +52,7 @@ class Process {
   void tell_later();
   void perform(const client::Effects& effects);
   void send();
+  void renew_all_the_same(const client::LeaseState& lease);
   void arm();
   void tick();
   bool may_have_changed();

@@ -39,10 +39,10 @@ class OneAnswer : public client::AnswerReceiver {
 class World {
  public:
   World(const Scenario& scenario, Mutant mutant, std::ostream* trace)
-      : stage_{scenario},
+      : stage_{scenario, mutant},
         ledger_{stage_},
-        store_{stage_, ledger_, mutant},
-        network_{stage_, store_, mutant},
+        store_{stage_, ledger_},
+        network_{stage_, store_},
         witness_{stage_, ledger_} {
     stage_.trace = trace;
     for (const NamedLock& lock : scenario.locks) {

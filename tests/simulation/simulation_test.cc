@@ -29,6 +29,15 @@ std::uint64_t seeds() {
   return number_from("HOLDFAST_SIM_SEEDS", quick ? std::min(kQuickSeeds, kSeeds) : kSeeds);
 }
 
+// To see how a mutant shows: HOLDFAST_SIM_MUTANT=queue_jumped.
+Mutant mutant_from_environment() {
+  const char* name = std::getenv("HOLDFAST_SIM_MUTANT");
+  for (const MutantInfo& info : all_mutants()) {
+    if (name != nullptr && std::string{name} == info.name) return info.mutant;
+  }
+  return Mutant::none;
+}
+
 std::string complaint(std::uint64_t seed, const Verdict& verdict) {
   std::string text = "seed " + std::to_string(seed) + " breaks the contract:\n";
   for (const Verdict::Violation& it : verdict.violations()) {
@@ -47,7 +56,7 @@ TEST_P(Simulation, SeedsKeepTheContract) {
   std::ostream* trace = number_from("HOLDFAST_SIM_TRACE", 0) != 0 ? &std::cout : nullptr;
   int failures = 0;
   for (std::uint64_t i = GetParam(); i < seeds() && failures < 5; i += kShards) {
-    const Report report = run(draw_scenario(first + i), Mutant::none, trace);
+    const Report report = run(draw_scenario(first + i), mutant_from_environment(), trace);
     if (!report.verdict.clean()) {
       ++failures;
       ADD_FAILURE() << complaint(first + i, report.verdict);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/time.h"
+#include "simulation/mutants.h"
 #include "simulation/random.h"
 #include "simulation/scenario.h"
 
@@ -82,14 +83,16 @@ class Verdict {
 
 // What all parts of one run share.
 struct Stage {
-  explicit Stage(const Scenario& what)
+  explicit Stage(const Scenario& what, Mutant which = Mutant::none)
       : scenario{what},
+        mutant{which},
         dice{what.seed ^ 0x5157ULL},
         network_dice{dice.fork()},
         user_dice{dice.fork()},
         fault_dice{dice.fork()} {}
 
   const Scenario& scenario;
+  const Mutant mutant;
   Timeline timeline;
   Verdict verdict;
   Random dice;

@@ -4,6 +4,7 @@
 #include <ostream>
 
 #include "client/wish.h"
+#include "simulation/client_mutants.h"
 #include "simulation/words.h"
 
 namespace holdfast::sim {
@@ -27,6 +28,13 @@ class User::Receiver : public client::GrantReceiver {
 class User::Answer : public client::AnswerReceiver {
  public:
   Answer(User& user, std::shared_ptr<Hold> hold) : user_{user}, hold_{std::move(hold)} {}
+  ~Answer() override {
+    if (!answered_ && hold_->call->life->alive) {
+      user_.stage_.violate("release", "a release was never answered");
+    }
+  }
+  Answer(const Answer&) = delete;
+  Answer& operator=(const Answer&) = delete;
   void answer(Result<std::uint32_t> result) override {
     user_.tell([&](auto& out) {
       out << "learns of its release of " << hold_->name() << ": "
@@ -156,7 +164,7 @@ void User::acquire(const Plan& plan) {
                               if (dice_.below(4) == 0) {
                                 call->sick_since = call->sick_since.value_or(stage_.now());
                               }
-                              return !call->sick_since;
+                              return !call->sick_since || stage_.mutant == Mutant::health_ignored;
                             },
                             std::chrono::seconds{1}});
   }
@@ -165,6 +173,7 @@ void User::acquire(const Plan& plan) {
         << to_string(plan.options.mode) << (plan.options.wait == Duration{} ? " at once" : "")
         << " hand_over " << plan.options.hand_over;
   });
+  twist(stage_.mutant, *wish);
   const core::ClaimId claim = process_.coordinator().acquire(
       *wish, std::make_shared<Receiver>(*this, call, plan), process_.local_now());
   if (plan.cancel_after) {
@@ -174,6 +183,10 @@ void User::acquire(const Plan& plan) {
 }
 
 void User::cancel(const std::shared_ptr<Call>& call, core::ClaimId claim, ErrorCode why) {
+  if (stage_.mutant == Mutant::cancel_ignored) {
+    call->cancelled = why;
+    return;
+  }
   const bool cancelled = process_.coordinator().cancel(claim, why, process_.local_now());
   if (cancelled) {
     call->cancelled = why;

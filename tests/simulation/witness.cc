@@ -25,6 +25,7 @@ std::shared_ptr<Call> Witness::calls(const std::shared_ptr<Life>& life, const cl
   call->wish = wish;
   call->begun = stage_.now();
   waiting_.push_back(call);
+  all_calls_.push_back(call);
   lives_[life->session] = life;
   return call;
 }
@@ -40,6 +41,7 @@ void Witness::delivered(Call& call, const Result<std::shared_ptr<client::LeaseSt
     refused(call, result.error());
   }
   std::erase_if(waiting_, [&](const auto& it) { return it.get() == &call; });
+  call.ended = stage_.now();
   last_use_[{call.life->session, call.wish.name}] = stage_.now();
 }
 
@@ -133,8 +135,10 @@ void Witness::refused(const Call& call, const Error& error) {
     case ErrorCode::cancelled:
       justified = call.cancelled == error.code;
       break;
-    case ErrorCode::unavailable:
     case ErrorCode::outcome_unknown:
+      check_patience(call);
+      [[fallthrough]];
+    case ErrorCode::unavailable:
       justified = calm_since >= call.begun || !stage_.scenario.quick_for(call.wish.terms.ttl);
       break;
     case ErrorCode::invalid_argument:
@@ -146,6 +150,57 @@ void Witness::refused(const Call& call, const Error& error) {
   if (!justified) {
     stage_.violate("errors", describe(call) + " failed without a reason: " +
                                  std::string{to_string(error.code)} + ", " + error.text);
+  }
+}
+
+// An unanswered question is repeated for a while before its caller hears of it.
+void Witness::check_patience(const Call& call) {
+  const LocalClock& clock = call.life->clock;
+  // Whoever stood in line before it may have used the patience up.
+  const bool alone = std::ranges::none_of(all_calls_, [&](const auto& other) {
+    return other->life == call.life && other->wish.name == call.wish.name &&
+           other->number < call.number && other->ended + stage_.scenario.patience > call.begun;
+  });
+  if (alone && clock.at(stage_.now()) - clock.at(call.begun) < stage_.scenario.patience) {
+    stage_.violate("errors", describe(call) + " was given up before its patience ran out");
+  }
+}
+
+std::optional<core::RequestId> Witness::request_of(const client::LeaseState& state) {
+  const Grant* grant = ledger_.find(state.name, state.token.value_or(0));
+  return grant == nullptr ? std::nullopt : std::optional{grant->id};
+}
+
+// What lost() gave up is not renewed; what was on its way then may arrive.
+void Witness::renews(const Life& life, const core::RequestId& request) {
+  const Hold* last = nullptr;
+  for (const auto& hold : all_) {
+    if (hold->call->life.get() != &life || request_of(*hold->state) != request) {
+      continue;
+    }
+    const bool given_up = hold->lost && life.disturbed_until < hold->lost_at &&
+                          hold->lost_at + stage_.scenario.request_timeout < stage_.now();
+    if (!given_up) {
+      return;
+    }
+    last = hold.get();
+  }
+  if (last != nullptr) {
+    stage_.violate("loss", describe(*last) + " was renewed after it was given up");
+  }
+}
+
+// A waiter that lives and can speak keeps its place.
+void Witness::evicted(const std::string& name, const core::Waiter& waiter) {
+  const auto known = lives_.find(waiter.session);
+  if (known == lives_.end() || !stage_.scenario.quick_for(waiter.ttl)) {
+    return;
+  }
+  const Life& life = *known->second;
+  const bool quiet = life.disturbed_until > waiter.expires - waiter.window * 2;
+  if (life.alive && !life.paused && !quiet) {
+    stage_.violate("L2", life.name() + " lost its place in the queue of " + name +
+                             " though nothing was wrong");
   }
 }
 
@@ -161,6 +216,7 @@ void Witness::releases(const client::LeaseState& state) {
     return;
   }
   hold->ended = std::min(hold->ended, stage_.now());
+  hold->let_go = stage_.now();
   last_use_[{hold->call->life->session, hold->name()}] = stage_.now();
   std::erase(open_, hold);
 }
@@ -176,6 +232,7 @@ void Witness::lost(const client::LeaseState& state) {
   if (std::exchange(hold.lost, true)) {
     stage_.violate("loss", describe(hold) + " was lost twice");
   }
+  hold.lost_at = stage_.now();
   check_needless_loss(hold);
 }
 
@@ -187,8 +244,12 @@ void Witness::check_needless_loss(const Hold& hold) {
       wish.max_hold && local - life.clock.at(hold.delivered) >= *wish.max_hold;
   const bool calm = life.disturbed_until <= hold.delivered - stage_.scenario.longest_ttl() &&
                     stage_.scenario.quick_for(wish.terms.ttl);
+  // Long enough after the last trouble for another try.
+  const bool recovered = stage_.now() - life.disturbed_until > wish.terms.ttl / 5 &&
+                         hold.delivered + wish.terms.ttl / 2 < stage_.now() &&
+                         stage_.scenario.quick_for(wish.terms.ttl);
   if (hold.state->loss() == LossReason::not_renewed && wish.terms.renew && !held_too_long &&
-      !hold.call->sick_since && calm) {
+      !hold.call->sick_since && (calm || recovered)) {
     stage_.violate("loss", describe(hold) + " was lost although nothing was wrong");
   }
   const Grant* grant = ledger_.find(hold.name(), hold.state->token.value_or(0));
@@ -207,7 +268,9 @@ void Witness::answered(const Hold& hold, const Result<std::uint32_t>& result) {
   const bool calm = hold.call->life->disturbed_until <= hold.ended;
   // Who forces a lock does not wait until its holder knows.
   const bool knew = hold.state->deadline() == Time{};
-  if (result && was_over && calm && (knew || grant->end == End::expired)) {
+  // Its own clock told it, whatever became of its messages.
+  const bool late = hold.alive_until <= hold.let_go;
+  if (result && was_over && (calm || late) && (knew || grant->end == End::expired)) {
     stage_.violate("release", describe(hold) + " was over, but its release says all is well");
   }
   if (!result && calm && !ended && hold.alive_until > hold.ended) {
@@ -232,6 +295,9 @@ void Witness::observe(const Life& life, Time next_due, bool ticked) {
     if (hold->call->life.get() == &life) {
       check_belief(*hold, stage_.now());
       check_warning(*hold, next_due, ticked);
+      if (hold->state->loss() && !hold->lost && stage_.scenario.slow_to_tell == 0) {
+        stage_.violate("loss", describe(*hold) + " is lost, but its user was not told");
+      }
     }
   }
 }

@@ -39,6 +39,7 @@ struct Call {
   std::uint64_t number = 0;
   client::Wish wish;
   Time begun{};
+  Time ended = base::kNever;
   bool finished = false;
   bool may_be_refused = false;
   std::optional<Time> sick_since;  // its health check said no
@@ -56,6 +57,8 @@ struct Hold {
   Time ended = base::kNever;
   int depth = 1;
   bool lost = false;
+  Time lost_at{};
+  Time let_go{};  // by its user
   const std::string& name() const noexcept { return state->name; }
   const core::Shape& shape() const noexcept { return call->wish.terms.shape; }
 };
@@ -64,7 +67,11 @@ struct Hold {
 // FAULTS of the client show here; README.md lists the properties.
 class Witness {
  public:
-  Witness(Stage& stage, Ledger& ledger) : stage_{stage}, ledger_{ledger} {}
+  Witness(Stage& stage, Ledger& ledger) : stage_{stage}, ledger_{ledger} {
+    ledger_.on_eviction = [this](const std::string& name, const core::Waiter& waiter) {
+      evicted(name, waiter);
+    };
+  }
 
   // --- what users and processes report
   std::shared_ptr<Call> calls(const std::shared_ptr<Life>& life, const client::Wish& wish);
@@ -75,6 +82,9 @@ class Witness {
   void crashed(const Life& life);
   // After each event of a process. `ticked`: time was looked after just now.
   void observe(const Life& life, Time next_due, bool ticked);
+  // It sends a renewal.
+  void renews(const Life& life, const core::RequestId& request);
+  std::optional<core::RequestId> request_of(const client::LeaseState& state);
   // A write to the resource that the lock protects.
   void write(const Hold& hold);
 
@@ -93,6 +103,7 @@ class Witness {
   };
 
   void granted(Call& call, const std::shared_ptr<client::LeaseState>& state);
+  void check_patience(const Call& call);
   void refused(const Call& call, const Error& error);
   void check_tenancy(const Hold& hold, Grant& grant);
   void check_local_order(const Call& call);
@@ -100,12 +111,17 @@ class Witness {
   void check_bounds(const Hold& hold, const Grant& grant);
   void check_warning(const Hold& hold, Time next_due, bool ticked);
   void check_needless_loss(const Hold& hold);
+  void check_revoked(const std::string& name);
+  void evicted(const std::string& name, const core::Waiter& waiter);
+  Duration patience_for_release() const;
+  bool is_wanted(const Grant& grant, const Life& life, const std::string& name, bool used);
   void check_unused_grants(const std::string& name, Duration bound);
   void sweep(const std::string& name);
 
   Stage& stage_;
   Ledger& ledger_;
   std::uint64_t next_call_ = 0;
+  std::vector<std::shared_ptr<Call>> all_calls_;
   std::vector<std::shared_ptr<Call>> waiting_;
   std::vector<std::shared_ptr<Hold>> open_;
   std::vector<std::shared_ptr<Hold>> all_;

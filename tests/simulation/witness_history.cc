@@ -75,6 +75,9 @@ Duration Witness::patience_for_free_lock() const {
   if (scenario.calm() && scenario.rings_well()) {
     return scenario.delay * 12 + std::chrono::milliseconds{2};
   }
+  if (scenario.calm()) {
+    return scenario.backstop + scenario.delay * 12 + std::chrono::milliseconds{2};
+  }
   return scenario.backstop + scenario.longest_ttl() * 2 / 5 + scenario.delay * 12 +
          std::chrono::milliseconds{120};
 }
@@ -83,6 +86,7 @@ void Witness::watch_liveness() {
   const Duration bound = patience_for_free_lock();
   for (const NamedLock& lock : stage_.scenario.locks) {
     check_unused_grants(lock.name, bound);
+    check_revoked(lock.name);
     const std::optional<Time> free = ledger_.free_since(lock.name);
     if (!free) {
       continue;
@@ -125,12 +129,62 @@ void Witness::check_unused_grants(const std::string& name, Duration bound) {
         std::ranges::any_of(open_, [&](const auto& hold) {
           return hold->call->life.get() == &life && hold->name() == name;
         });
+    if (life.alive && !life.paused && !grant->ghost && !is_wanted(*grant, life, name, used)) {
+      stage_.violate("S5", life.name() + " does not give " + name + " back (" + words(grant->id) +
+                               "), though nobody there wants it");
+    }
     Time last =
         life.alive ? std::max(last_use_[{life.session, name}], life.disturbed_until) : life.died;
     last += scenario.longest_ghost + scenario.longest_spike + scenario.delay * 4;
     if (!(life.alive && (used || life.paused)) && grant->expires > last + grant->ttl * 2) {
       stage_.violate("S5", name + " stays with " + life.name() + " (" + words(grant->id) +
                                "), which does not want it any more");
+    }
+  }
+}
+
+// Or was a moment ago. What was delivered and let go by all is not wanted, even
+// if others of that process wait for the lock: they would have it already.
+bool Witness::is_wanted(const Grant& grant, const Life& life, const std::string& name, bool used) {
+  Time until = std::max(grant.granted, life.disturbed_until);
+  bool held = false;
+  if (grant.delivered) {
+    for (const auto& hold : all_) {
+      if (hold->name() == name && ledger_.find(name, hold->state->token.value_or(0)) == &grant) {
+        const bool open = std::ranges::find(open_, hold) != open_.end();
+        held = held || open;
+        until = std::max(until, open ? stage_.now() : hold->let_go);
+      }
+    }
+  } else {
+    held = used;
+    until = std::max(until, last_use_[{life.session, name}]);
+  }
+  return held || stage_.now() - until <= patience_for_release();
+}
+
+// A release that fails is repeated, with growing pauses.
+Duration Witness::patience_for_release() const {
+  const Scenario& scenario = stage_.scenario;
+  const Duration quick = scenario.delay * 12 + std::chrono::milliseconds{2};
+  return scenario.calm() ? quick
+                         : quick + scenario.request_timeout * 3 + std::chrono::milliseconds{60};
+}
+
+// Who is revoked hears of it at once where the bell works.
+void Witness::check_revoked(const std::string& name) {
+  if (!stage_.scenario.calm() || !stage_.scenario.rings_well()) {
+    return;
+  }
+  for (const auto& hold : open_) {
+    const Grant* grant = ledger_.find(name, hold->state->token.value_or(0));
+    if (hold->name() != name || hold->lost || grant == nullptr || !grant->revoked) {
+      continue;
+    }
+    const Time since = std::max(*grant->revoked, hold->delivered);
+    if (stage_.now() - since > patience_for_release()) {
+      stage_.violate("revoke", hold->call->life->name() + " does not hear that " + name +
+                                   " was taken from it");
     }
   }
 }

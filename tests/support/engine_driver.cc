@@ -45,12 +45,14 @@ core::Outcome submit(engine::Engine& engine, const std::string& name,
 }
 
 std::vector<engine::Ring> wait_for_ring(engine::Engine& engine) {
-  pollfd bell{.fd = engine.doorbell_fd(), .events = POLLIN, .revents = 0};
-  const auto wait = std::chrono::duration_cast<std::chrono::milliseconds>(kPatience).count();
-  if (poll(&bell, 1, static_cast<int>(wait)) != 1) {
-    return {};
-  }
-  return engine.answer_doorbell();
+  std::vector<engine::Ring> rings;
+  eventually([&] {
+    pollfd bell{.fd = engine.doorbell_fd(), .events = POLLIN, .revents = 0};
+    poll(&bell, 1, 10);
+    rings = engine.answer_doorbell();
+    return !rings.empty();
+  });
+  return rings;
 }
 
 }  // namespace holdfast::test

@@ -63,15 +63,20 @@ std::ostream& operator<<(std::ostream& out, const HarnessEntry& entry) {
 }
 
 std::span<const HarnessEntry> harnesses() {
-  static const std::vector<HarnessEntry> all{
-      memory_harness(),
-      sqlite_harness(),
-      redis_fair_harness(),
-      redis_simple_harness(),
-      redis_redisson_harness(),
-      postgres_lease_harness(),
-      postgres_shedlock_harness(),
-  };
+  static const std::vector<HarnessEntry> all = [] {
+    std::vector<HarnessEntry> list;
+    list.push_back(memory_harness());
+    list.push_back(sqlite_harness());
+    list.push_back(mysql_lease_harness());
+    list.push_back(postgres_lease_harness());
+    list.push_back(postgres_shedlock_harness());
+    list.push_back(redis_fair_harness());
+    list.push_back(redis_simple_harness());
+    list.push_back(redis_redisson_harness());
+    list.push_back(zookeeper_harness());
+    list.push_back(zookeeper_simple_harness());
+    return list;
+  }();
   return all;
 }
 

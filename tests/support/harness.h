@@ -108,7 +108,10 @@ HarnessEntry sqlite_harness();
 HarnessEntry postgres_lease_harness();
 HarnessEntry postgres_shedlock_harness();
 HarnessEntry redis_fair_harness();
+HarnessEntry mysql_lease_harness();
 HarnessEntry redis_simple_harness();
 HarnessEntry redis_redisson_harness();
+HarnessEntry zookeeper_harness();
+HarnessEntry zookeeper_simple_harness();
 
 }  // namespace holdfast::test

@@ -21,6 +21,10 @@ std::string store_url(const std::string& engine, const TempDir& dir) {
   if (engine == "redis") {
     return "redis://127.0.0.1:" + shared_server_port("redis") + "/0?prefix=" + unique + ":";
   }
+  if (engine == "mysql") {
+    return "mysql://app@127.0.0.1:" + shared_server_port("mariadb") + "/holdfast?prefix=t_" +
+           unique.substr(0, 12) + "_";
+  }
   if (engine == "postgres") {
     static std::vector<std::unique_ptr<PostgresStore>> schemas;  // dropped when the tests are over
     return schemas.emplace_back(std::make_unique<PostgresStore>())->url();

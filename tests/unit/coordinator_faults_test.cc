@@ -41,6 +41,17 @@ TEST_F(CoordinatorFaults, AReleaseThatRidesInARequeueSaysLostToo) {
   release(next);
 }
 
+TEST_F(CoordinatorFaults, ALateReleaseThatMustBeRepeatedSaysLost) {
+  const auto holder = hold();
+  now += 31s;
+  other(core::Acquire{.id = id(99), .session = id(98), .shape = {}, .ttl = 30s, .window = 20s});
+  release(holder);
+  send();
+  lose_reply();
+  pass(1s);
+  EXPECT_TRUE(says_lost(*holder));
+}
+
 TEST_F(CoordinatorFaults, AReaderThatLeavesTooLateHearsOfItThoughOthersStay) {
   const auto first = hold(shared_wish());
   const auto second = hold(shared_wish());

@@ -25,7 +25,7 @@ class MemoryEngine : public engine::Engine {
  public:
   MemoryEngine(const std::string& name, const engine::EngineOptions& options)
       : options_{options},
-        doorbell_{std::make_shared<MemoryDoorbell>()},
+        doorbell_{std::make_shared<engine::Bell>()},
         store_{MemoryStore::open(name)} {
     store_->attach(options_.session, options_.party, doorbell_);
   }
@@ -34,7 +34,7 @@ class MemoryEngine : public engine::Engine {
     if (inherited()) {
       // Another thread of the parent may have held the store's lock.
       new std::shared_ptr<MemoryStore>{std::move(store_)};
-      new std::shared_ptr<MemoryDoorbell>{std::move(doorbell_)};
+      new std::shared_ptr<engine::Bell>{std::move(doorbell_)};
       return;
     }
     store_->detach(options_.session);
@@ -99,7 +99,7 @@ class MemoryEngine : public engine::Engine {
   const engine::EngineOptions options_;
   const std::uint64_t generation_ = base::fork_generation();
   std::atomic<std::uint64_t> seen_{0};
-  std::shared_ptr<MemoryDoorbell> doorbell_;
+  std::shared_ptr<engine::Bell> doorbell_;
   std::shared_ptr<MemoryStore> store_;
 };
 

@@ -57,7 +57,7 @@ std::shared_ptr<MemoryStore> MemoryStore::open(const std::string& name) {
 }
 
 void MemoryStore::attach(const core::SessionId& session, const Party& party,
-                         std::shared_ptr<MemoryDoorbell> doorbell) {
+                         std::shared_ptr<engine::Bell> doorbell) {
   const std::lock_guard lock{mutex_};
   sessions_[session] = {.party = party, .doorbell = std::move(doorbell)};
 }

@@ -12,7 +12,7 @@
 
 #include "core/lock_record.h"
 #include "engine/engine.h"
-#include "engines/memory/memory_doorbell.h"
+#include "engine/bell.h"
 
 namespace holdfast::engines {
 
@@ -25,7 +25,7 @@ class MemoryStore {
   static std::shared_ptr<MemoryStore> open(const std::string& name);
 
   void attach(const core::SessionId& session, const Party& party,
-              std::shared_ptr<MemoryDoorbell> doorbell);
+              std::shared_ptr<engine::Bell> doorbell);
   void detach(const core::SessionId& session);
 
   engine::Outcomes apply(std::span<const core::Command> batch, const engine::EngineOptions& client);
@@ -39,7 +39,7 @@ class MemoryStore {
  private:
   struct Session {
     Party party;
-    std::shared_ptr<MemoryDoorbell> doorbell;  // null once its engine is gone
+    std::shared_ptr<engine::Bell> doorbell;  // null once its engine is gone
   };
 
   using Records = std::unordered_map<std::string, core::LockRecord>;

@@ -1,11 +1,11 @@
-#include "engines/memory/memory_doorbell.h"
+#include "engine/bell.h"
 
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <utility>
 
-namespace holdfast::engines {
+namespace holdfast::engine {
 namespace {
 
 // Whoever leaves this many unanswered is served by its backstop poll.
@@ -13,15 +13,15 @@ constexpr std::size_t kMaxPending = 65'536;
 
 }  // namespace
 
-MemoryDoorbell::MemoryDoorbell() : fd_{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)} {}
+Bell::Bell() : fd_{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)} {}
 
-MemoryDoorbell::~MemoryDoorbell() {
+Bell::~Bell() {
   if (fd_ >= 0) {
     close(fd_);
   }
 }
 
-void MemoryDoorbell::ring(const engine::Ring& ring) {
+void Bell::ring(const Ring& ring) {
   const std::lock_guard lock{mutex_};
   if (pending_.size() < kMaxPending) {
     pending_.push_back(ring);
@@ -33,11 +33,11 @@ void MemoryDoorbell::ring(const engine::Ring& ring) {
   }
 }
 
-std::vector<engine::Ring> MemoryDoorbell::answer() {
+std::vector<Ring> Bell::answer() {
   const std::lock_guard lock{mutex_};
   eventfd_t count = 0;
   [[maybe_unused]] const int read = eventfd_read(fd_, &count);
   return std::exchange(pending_, {});
 }
 
-}  // namespace holdfast::engines
+}  // namespace holdfast::engine

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <holdfast/error.h>
+#include <holdfast/inspect.h>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/driver.h"
+#include "engines/mysql/mysql_session.h"
+#include "engines/mysql/mysql_sql.h"
+
+namespace holdfast::engines {
+
+// What is not locking: looking around, making tables, keeping house. On a
+// connection of its own, which is open only while it is used. Thread-safe;
+// blocks.
+class MysqlClerk {
+ public:
+  MysqlClerk(const MysqlOptions& options, const MysqlSql& sql, engine::Driver& driver);
+
+  Result<std::vector<LockInfo>> list(std::string_view prefix);
+  Result<LockInfo> show(std::string_view name);
+  Result<void> init();
+  std::vector<Finding> doctor();
+  void tidy();
+
+  void forget() noexcept { session_.forget(); }
+
+ private:
+  Result<void> connect();
+  Result<void> run(std::string packet);
+  Result<std::string> ask(std::string question);  // the first cell of the last answer
+  bool no_tables() const;
+  Result<std::vector<LockInfo>> described();
+  Result<void> tidy_some();
+  void examine(std::vector<Finding>& findings);
+  void examine_settings(std::vector<Finding>& findings);
+  void examine_speed(std::vector<Finding>& findings);
+  void examine_doorbell(std::vector<Finding>& findings);
+
+  const MysqlOptions& options_;
+  const MysqlSql& sql_;
+  engine::Driver& driver_;
+  std::mutex mutex_;
+  MysqlSession session_;
+  std::string tidied_to_;
+};
+
+}  // namespace holdfast::engines

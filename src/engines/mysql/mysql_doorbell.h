@@ -1,0 +1,85 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/file_descriptor.h"
+#include "core/lock_record.h"
+#include "engine/engine.h"
+#include "engines/mysql/mysql_row.h"
+#include "engines/mysql/mysql_session.h"
+#include "engines/mysql/mysql_sql.h"
+
+namespace holdfast::engines {
+
+// A connection that sleeps in the server until somebody who granted us a lock,
+// or revoked one, interrupts it, and then looks what happened. It is opened
+// when something waits, or is held for a while. Thread-safe; nothing blocks.
+class MysqlDoorbell {
+ public:
+  MysqlDoorbell(const MysqlOptions& options, const engine::EngineOptions& client,
+                const MysqlSql& sql);
+
+  int fd() const noexcept { return events_.get(); }
+  // Moves on, and says who was granted.
+  std::vector<engine::Ring> answer();
+
+  // How often the door was answered with a look. A request that was sent
+  // before a look and is expected only after it may have been missed by it.
+  std::uint64_t looks() const noexcept { return looks_; }
+  void expect(const core::RequestId& id, std::string_view name, std::uint64_t looks_before);
+  void dismiss(const core::RequestId& id);
+  // Something is held: it might be revoked.
+  void hold();
+
+  // For others, as statements; for ourselves, at once.
+  void append_rings(std::string& packet, std::span<const core::Wake> wakes, bool on_mariadb) const;
+  void ring_ourselves(std::span<const core::Wake> wakes);
+
+  void forget() noexcept { session_.forget(); }
+
+ private:
+  enum class Step : std::uint8_t { off, resting, connecting, looking, sleeping };
+  struct Expected {
+    std::string name;
+    std::uint64_t version = 0;  // of its row when last seen
+  };
+
+  // With mutex_ held.
+  void move_on();
+  void on_over();
+  void connect();
+  void look();
+  void sleep();
+  void rest();
+  void take_news();
+  bool tell(const core::RequestId& id, Expected& expected, const MysqlRow& row);
+  void watch(int fd, short events);
+  void set_timer(base::Duration time);
+
+  const core::SessionId self_;
+  const bool enabled_;
+  const MysqlSql& sql_;
+  base::FileDescriptor events_;  // epoll over the others
+  base::FileDescriptor nudge_;
+  base::FileDescriptor timer_;
+  std::atomic<std::uint64_t> looks_{0};
+  std::atomic<bool> on_{false};
+
+  std::mutex mutex_;
+  MysqlSession session_;
+  Step step_ = Step::off;
+  int watched_ = -1;
+  base::Duration pause_{};
+  bool has_notes_ = false;
+  std::map<core::RequestId, Expected> expected_;
+  std::vector<engine::Ring> rings_;
+};
+
+}  // namespace holdfast::engines

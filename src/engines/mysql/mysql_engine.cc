@@ -1,0 +1,130 @@
+#include "engines/mysql/mysql_engine.h"
+
+#include <array>
+#include <utility>
+
+#include "base/fork.h"
+#include "engine/batch.h"
+
+namespace holdfast::engines {
+namespace {
+
+// Each is a connection; with the doorbell and the clerk there are four.
+constexpr std::size_t kLanes = 2;
+
+std::span<const Capabilities> capability_rows() {
+  static const std::array rows{[] {
+    Capabilities row;
+    row.engine = "mysql";
+    row.strategy = "lease";
+    row.clock = "store";
+    return row;
+  }()};
+  return rows;
+}
+
+Result<std::unique_ptr<engine::Engine>> open_mysql(const engine::Url& url,
+                                                   const engine::EngineOptions& client) {
+  auto options = MysqlOptions::from(url);
+  if (!options) {
+    return tl::unexpected{std::move(options.error())};
+  }
+  return std::make_unique<MysqlEngine>(std::move(*options), client);
+}
+
+}  // namespace
+
+engine::Registration mysql_registration() {
+  return {.scheme = "mysql",
+          .example = "mysql://user@host/database",
+          .open = open_mysql,
+          .capabilities = capability_rows};
+}
+
+MysqlEngine::MysqlEngine(MysqlOptions options, const engine::EngineOptions& client)
+    : options_{std::move(options)},
+      client_{client},
+      generation_{base::fork_generation()},
+      sql_{options_, client_.party, client_.session},
+      doorbell_{options_, client_, sql_},
+      driver_{std::make_unique<engine::Driver>()},
+      clerk_{options_, sql_, *driver_} {
+  sql_.set_now(client_.now);
+  for (std::size_t i = 0; i < kLanes; ++i) {
+    exchanges_.push_back(
+        std::make_unique<MysqlExchange>(MysqlContext{options_, client_, sql_, doorbell_}));
+  }
+}
+
+MysqlEngine::~MysqlEngine() {
+  if (inherited()) {
+    for (auto& exchange : exchanges_) {
+      exchange->forget();
+      std::ignore = exchange.release();
+    }
+    doorbell_.forget();
+    clerk_.forget();
+  }
+  driver_ = nullptr;
+}
+
+bool MysqlEngine::inherited() const noexcept {
+  return generation_ != base::fork_generation();
+}
+
+const Capabilities& MysqlEngine::capabilities() const noexcept {
+  return capability_rows().front();
+}
+
+void MysqlEngine::submit(std::size_t lane, std::span<const core::Command> batch,
+                         engine::Patience patience, engine::Done done) {
+  if (inherited()) {
+    done(engine::all_failed(batch.size(), engine::inherited_by_fork()));
+    return;
+  }
+  MysqlExchange& exchange = *exchanges_.at(lane);
+  exchange.begin(batch, std::move(done));
+  driver_->run(exchange, patience);
+}
+
+std::vector<engine::Ring> MysqlEngine::answer_doorbell() {
+  return inherited() ? std::vector<engine::Ring>{} : doorbell_.answer();
+}
+
+void MysqlEngine::tidy() {
+  if (!inherited()) {
+    clerk_.tidy();
+  }
+}
+
+Result<std::vector<LockInfo>> MysqlEngine::list(std::string_view prefix) {
+  if (inherited()) {
+    return tl::unexpected{engine::inherited_by_fork()};
+  }
+  return clerk_.list(prefix);
+}
+
+Result<LockInfo> MysqlEngine::show(std::string_view name) {
+  if (inherited()) {
+    return tl::unexpected{engine::inherited_by_fork()};
+  }
+  return clerk_.show(name);
+}
+
+Result<void> MysqlEngine::init() {
+  return inherited() ? Result<void>{tl::unexpected{engine::inherited_by_fork()}} : clerk_.init();
+}
+
+Result<std::string> MysqlEngine::init_script() {
+  std::string script;
+  for (const std::string& statement : sql_.schema()) {
+    script += statement + ";\n";
+  }
+  return script;
+}
+
+std::vector<Finding> MysqlEngine::doctor() {
+  return clerk_.doctor();
+}
+
+}  // namespace holdfast::engines

@@ -1,0 +1,188 @@
+// What the lock record decides: read, apply, write back if nobody was faster.
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "base/ids.h"
+#include "engines/mysql/mysql_doorbell.h"
+#include "engines/mysql/mysql_exchange.h"
+
+namespace holdfast::engines {
+
+using core::Acquire;
+using core::Requeue;
+
+std::vector<std::string_view> MysqlExchange::unsettled_names() const {
+  std::vector<std::string_view> names;
+  for (const Line& line : window_) {
+    if (!line.settled) {
+      names.push_back(line.name);
+    }
+  }
+  return names;
+}
+
+void MysqlExchange::send_read() {
+  std::string packet;
+  context_.sql.read(packet, unsettled_names());
+  send(Step::read, std::move(packet));
+}
+
+void MysqlExchange::take_rows(const MysqlReply& reply) {
+  for (std::size_t i = 0; i < reply.rows(); ++i) {
+    MysqlRow read = read_row(reply, i);
+    seen_at_ = read.now;
+    if (!read.is_clock_only) {
+      seen_.push_back(
+          {std::string{read.name}, {read.version, read.mark, read.now, std::move(read.row)}});
+    }
+  }
+  std::sort(seen_.begin(), seen_.end(),
+            [](const auto& one, const auto& other) { return one.first < other.first; });
+}
+
+// nullptr: not read yet. A line that was read and has no row is Seen{}.
+const MysqlExchange::Seen* MysqlExchange::seen(const Line& line) const {
+  const auto found =
+      std::lower_bound(seen_.begin(), seen_.end(), line.name,
+                       [](const auto& one, std::string_view name) { return one.first < name; });
+  return found != seen_.end() && found->first == line.name ? &found->second : nullptr;
+}
+
+// Other nodes' clocks may be ahead of the one that decides: a grant lasts
+// longer in the table than its holder is told.
+core::Operation MysqlExchange::adapted(const core::Operation& operation) const {
+  core::Operation adapted = operation;
+  const auto adapt = [&](Acquire& acquire) {
+    const auto stretch = [&](base::Duration& time) {
+      if (time > base::Duration::zero() && time <= kMaxTtl) {
+        time = std::max(in_microseconds(time), base::Duration{std::chrono::microseconds{1}}) +
+               context_.options.max_skew;
+      }
+    };
+    stretch(acquire.ttl);
+    stretch(acquire.window);
+  };
+  if (auto* acquire = std::get_if<Acquire>(&adapted)) {
+    adapt(*acquire);
+  } else if (auto* requeue = std::get_if<Requeue>(&adapted)) {
+    adapt(requeue->next);
+  }
+  return adapted;
+}
+
+bool MysqlExchange::draft_and_write() {
+  const bool all_settled =
+      std::all_of(window_.begin(), window_.end(), [](const Line& line) { return line.settled; });
+  if (!all_settled && seen_at_ == base::Time{}) {
+    send_read();
+    return true;
+  }
+  drafts_.clear();
+  for (Line& line : window_) {
+    if (!line.settled) {
+      draft(line);
+    }
+  }
+  if (!drafts_.empty()) {
+    send_write();
+    return true;
+  }
+  return start_window();
+}
+
+// Settles the line if the record says that nothing is to be written.
+void MysqlExchange::draft(Line& line) {
+  const Seen* row = seen(line);
+  auto entry = row == nullptr ? LockEntry{} : entry_of(row->row);
+  if (!entry) {
+    fail_line(line, entry.error());
+    return;
+  }
+  const core::LockRecord before = entry->record;
+  Draft draft{&line, row == nullptr ? 0 : row->version, std::move(*entry), {}, {}};
+  draft.entry.parties[context_.client.session] = clipped(context_.client.party);
+  const auto micros = std::chrono::floor<std::chrono::microseconds>(seen_at_.time_since_epoch());
+  const core::LockRecord::Context moment{.now = seen_at_,
+                                         .token_floor = static_cast<std::uint64_t>(micros.count())};
+  for (const std::size_t command : line.commands) {
+    draft.outcomes.push_back(
+        draft.entry.record.apply(adapted(batch_[command].operation), moment, draft.wakes));
+  }
+  if (draft.entry.record == before) {
+    settle_all(line, std::move(draft.outcomes));
+  } else {
+    drafts_.push_back(std::move(draft));
+  }
+}
+
+void MysqlExchange::settle_all(Line& line, std::vector<core::Outcome> outcomes) {
+  for (std::size_t i = 0; i < line.commands.size(); ++i) {
+    settle(line.commands[i], std::move(outcomes[i]));
+  }
+  line.settled = true;
+}
+
+void MysqlExchange::send_write() {
+  std::vector<MysqlSql::Change> updates;
+  std::vector<MysqlSql::Change> inserts;
+  std::vector<core::Wake> wakes;
+  for (Draft& draft : drafts_) {
+    draft.line->risked = true;
+    (draft.version == 0 ? inserts : updates)
+        .push_back({draft.line->name, draft.version, row_of(draft.entry)});
+    wakes.insert(wakes.end(), draft.wakes.begin(), draft.wakes.end());
+  }
+  mark_ = base::random_u64() | 1U;
+  in_transaction_ = drafts_.size() > 1;
+  std::string packet = in_transaction_ ? "START TRANSACTION" : "";
+  committed_at_ =
+      (rollback_first_ ? 1U : 0U) + (updates.empty() ? 0U : 1U) + (inserts.empty() ? 0U : 1U);
+  if (!updates.empty()) {
+    context_.sql.update(packet, updates, mark_);
+  }
+  if (!inserts.empty()) {
+    context_.sql.insert(packet, inserts, mark_);
+  }
+  if (in_transaction_) {
+    updates.insert(updates.end(), inserts.begin(), inserts.end());
+    context_.sql.read_marked(packet, updates, mark_);
+    packet += ";COMMIT";
+    committed_at_ += 3;
+  }
+  std::vector<core::Wake> revoked;
+  std::copy_if(wakes.begin(), wakes.end(), std::back_inserter(revoked),
+               [&](const core::Wake& wake) {
+                 return wake.token == 0 && wake.session != context_.client.session;
+               });
+  if (!revoked.empty()) {
+    context_.sql.note(packet, revoked);
+  }
+  // Rung even if the row turns out to have changed: a ring is only a hint.
+  context_.doorbell.append_rings(packet, wakes, on_mariadb_);
+  send(Step::write, std::move(packet));
+}
+
+void MysqlExchange::on_write() {
+  const auto& replies = session_.replies();
+  std::vector<std::string_view> written;
+  if (in_transaction_) {
+    const MysqlReply& marked = replies.at(committed_at_ - 2);
+    for (std::size_t i = 0; i < marked.rows(); ++i) {
+      written.push_back(*marked.cell(i, 0));
+    }
+  } else if (replies.at(committed_at_ - 1).affected > 0) {
+    written.push_back(drafts_.front().line->name);
+  }
+  for (Draft& draft : drafts_) {
+    if (std::find(written.begin(), written.end(), draft.line->name) == written.end()) {
+      continue;
+    }
+    settle_all(*draft.line, std::move(draft.outcomes));
+    context_.doorbell.ring_ourselves(draft.wakes);
+  }
+  seen_.clear();
+  seen_at_ = {};
+}
+
+}  // namespace holdfast::engines

@@ -1,0 +1,109 @@
+// When something goes wrong: what may be tried again, and what is told.
+#include <algorithm>
+#include <utility>
+
+#include "base/ids.h"
+#include "engines/mysql/mysql_exchange.h"
+
+namespace holdfast::engines {
+namespace {
+
+constexpr int kCollisionsTogether = 2;  // then one name at a time
+constexpr base::Duration kShortPause = std::chrono::microseconds{200};
+constexpr base::Duration kFirstPause = std::chrono::milliseconds{10};
+constexpr base::Duration kLongestPause = std::chrono::milliseconds{500};
+
+base::Duration jittered(base::Duration most) {
+  const auto range = static_cast<std::uint64_t>(most.count());
+  return base::Duration{static_cast<std::int64_t>(range / 2 + base::random_u64() % (range / 2))};
+}
+
+}  // namespace
+
+bool MysqlExchange::on_error(const MysqlError& error) {
+  seen_.clear();
+  seen_at_ = {};
+  switch (trouble_of(error)) {
+    case MysqlTrouble::disconnected:
+      for (Line& line : window_) {
+        if (std::exchange(line.risked, false) && !line.settled) {
+          fail_line(line, {ErrorCode::outcome_unknown,
+                           "the connection broke before the database answered: " + error.text,
+                           std::nullopt});
+        }
+      }
+      break;
+    case MysqlTrouble::collision:
+      return after_collision();
+    case MysqlTrouble::no_table:
+      if (!std::exchange(tables_made_, true)) {
+        std::string packet;
+        for (const std::string& statement : context_.sql.schema()) {
+          packet += (packet.empty() ? "" : ";") + statement;
+        }
+        rollback_first_ = true;
+        send(Step::make_tables, std::move(packet));
+        return true;
+      }
+      [[fallthrough]];
+    case MysqlTrouble::final:
+      rollback_first_ = in_transaction_;
+      fail_unsettled(as_error(error, context_.options));
+      return false;
+    case MysqlTrouble::not_ready:
+      break;
+  }
+  for (Line& line : window_) {
+    line.risked = false;
+  }
+  const bool all_settled =
+      std::all_of(lines_.begin(), lines_.end(), [](const Line& l) { return l.settled; });
+  if (all_settled) {
+    return false;
+  }
+  ++troubles_;
+  if (base::BootClock::now() >= deadline_) {
+    fail_unsettled(as_error(error, context_.options));
+    return false;
+  }
+  return pause_then_retry();
+}
+
+bool MysqlExchange::after_collision() {
+  for (Line& line : window_) {
+    line.risked = false;
+  }
+  rollback_first_ = true;
+  if (++collisions_ >= kCollisionsTogether) {
+    window_size_ = 1;
+  }
+  if (base::BootClock::now() >= deadline_ && collisions_ > 2 * kCollisionsTogether) {
+    fail_unsettled({ErrorCode::unavailable,
+                    "the database went on choosing our statements as victims of deadlocks",
+                    std::nullopt});
+    return false;
+  }
+  return pause_then_retry();
+}
+
+bool MysqlExchange::pause_then_retry() {
+  step_ = Step::pause;
+  const bool collided = session_.is_connected() && troubles_ == 0;
+  const base::Duration pause =
+      collided ? kShortPause * std::max(collisions_, 1)
+               : std::min(kFirstPause * (1U << std::min(troubles_, 8U)), kLongestPause);
+  resume_at_ = base::BootClock::now() + jittered(pause);
+  return true;
+}
+
+// After a pause.
+bool MysqlExchange::look_again() {
+  if (!session_.is_connected()) {
+    session_.start_connect();
+    step_ = Step::connect;
+    return true;
+  }
+  return start_window();
+}
+
+}  // namespace holdfast::engines

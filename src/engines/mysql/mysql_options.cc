@@ -1,0 +1,89 @@
+#include "engines/mysql/mysql_options.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "engine/credentials.h"
+#include "engine/query.h"
+
+namespace holdfast::engines {
+namespace {
+
+constexpr std::size_t kMaxPrefix = 32;
+
+bool is_plain_identifier(std::string_view text) {
+  return !text.empty() && text.size() <= kMaxPrefix &&
+         std::all_of(text.begin(), text.end(), [](unsigned char c) {
+           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                  c == '_';
+         });
+}
+
+Result<void> check(const MysqlOptions& options) {
+  if (options.database.empty()) {
+    return fail(ErrorCode::invalid_argument,
+                "mysql: needs a database, as in mysql://user@host/database");
+  }
+  if (options.database.find('\0') != std::string::npos) {
+    return fail(ErrorCode::invalid_argument, "a database's name cannot contain a zero byte");
+  }
+  if (!is_plain_identifier(options.prefix)) {
+    return fail(ErrorCode::invalid_argument,
+                "the option 'prefix' takes 1 to 32 letters, digits and underscores");
+  }
+  if (options.timeout < std::chrono::milliseconds{10}) {
+    return fail(ErrorCode::invalid_argument, "the option 'timeout' must be at least 10ms");
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<MysqlOptions> MysqlOptions::from(const engine::Url& url) {
+  if (url.hosts.size() > 1) {
+    return fail(ErrorCode::invalid_argument,
+                "mysql: takes one host; write mysql://user@host:3306/database");
+  }
+  MysqlOptions options;
+  engine::Query query{url};
+  if (!url.hosts.empty()) {
+    options.host = url.hosts.front().name;
+    options.port = url.hosts.front().port != 0 ? url.hosts.front().port : options.port;
+  }
+  if (options.host.empty()) {
+    options.host = "127.0.0.1";
+  }
+  options.user = url.user;
+  options.database = url.path.empty() ? "" : url.path.substr(1);
+  auto password = engine::password_for(url, query);
+  if (!password) {
+    return tl::unexpected{password.error()};
+  }
+  options.password = *password;
+  options.socket = query.text("socket");
+  options.prefix = query.text("prefix", options.prefix);
+  options.timeout = query.duration("timeout", options.timeout);
+  options.max_skew = query.duration("max_skew", options.max_skew);
+  options.keep_idle = query.duration("keep_idle", options.keep_idle);
+  options.doorbell = query.flag("doorbell", options.doorbell);
+  options.ca = query.text("ca");
+  // Nobody can listen between us and this machine's own server.
+  const bool is_near = !options.socket.empty() || engine::is_loopback(options.host);
+  const bool tls = query.flag("tls", !is_near);
+  const bool insecure = query.flag("insecure", false);
+  options.tls = !tls ? Tls::off : insecure ? Tls::unverified : Tls::verify;
+  if (!tls && !is_near && !insecure) {
+    return fail(
+        ErrorCode::invalid_argument,
+        "another machine is reached with TLS; drop tls=false, or write insecure=true as well");
+  }
+  if (auto good = query.finish(); !good) {
+    return tl::unexpected{good.error()};
+  }
+  if (auto good = check(options); !good) {
+    return tl::unexpected{good.error()};
+  }
+  return options;
+}
+
+}  // namespace holdfast::engines

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <holdfast/error.h>
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include "base/time.h"
+#include "engine/url.h"
+
+namespace holdfast::engines {
+
+struct MysqlOptions {
+  enum class Tls : std::uint8_t { off, verify, unverified };
+
+  std::string host;
+  std::uint16_t port = 3306;
+  std::string socket;  // instead of host and port
+  std::string user;
+  std::string password;
+  std::string database;
+  std::string prefix = "holdfast_";  // of our tables
+  base::Duration timeout = std::chrono::seconds{5};
+  // How far the clocks of a cluster's nodes may be apart.
+  base::Duration max_skew{};
+  // How long an unused name's row stays.
+  base::Duration keep_idle = std::chrono::hours{1};
+  Tls tls = Tls::off;
+  std::string ca;        // a file; empty: the system's authorities
+  bool doorbell = true;  // false: waiters poll
+
+  std::string locks_table() const { return "`" + prefix + "locks`"; }
+  std::string notes_table() const { return "`" + prefix + "notes`"; }
+  std::string schema_table() const { return "`" + prefix + "schema`"; }
+
+  // mysql://user@host:port/database?option=...
+  static Result<MysqlOptions> from(const engine::Url& url);
+};
+
+}  // namespace holdfast::engines

@@ -1,0 +1,428 @@
+#include "engines/mysql/mysql_sql.h"
+
+#include <array>
+#include <utility>
+
+namespace holdfast::engines {
+namespace {
+
+constexpr const char* kEpoch = "'1970-01-01 00:00:00.000000'";
+
+template <typename Items, typename Append>
+void append_list(std::string& into, const Items& items, Append append) {
+  bool first = true;
+  for (const auto& item : items) {
+    if (!std::exchange(first, false)) {
+      into += ',';
+    }
+    append(item);
+  }
+}
+
+void append_text(std::string& into, std::string_view text) {
+  into += "_utf8mb4 ";
+  append_hex(into, text);
+}
+
+std::string micros(core::Duration time) {
+  return std::to_string(std::chrono::floor<std::chrono::microseconds>(time).count());
+}
+
+// A point in time, as a literal.
+std::string moment(base::Time time) {
+  return std::string{"("} + kEpoch + " + INTERVAL " + micros(time.time_since_epoch()) +
+         " MICROSECOND)";
+}
+
+void begin(std::string& packet) {
+  if (!packet.empty()) {
+    packet += ';';
+  }
+}
+
+// Tokens past this are for the lock record to refuse.
+std::string token_bound() {
+  return std::to_string(core::kMaxToken - 2 * core::kTokenStride);
+}
+
+}  // namespace
+
+void append_hex(std::string& into, std::string_view bytes) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  into += "x'";
+  for (const char byte : bytes) {
+    const auto value = static_cast<unsigned char>(byte);
+    into += kDigits[value >> 4U];
+    into += kDigits[value & 0xFU];
+  }
+  into += '\'';
+}
+
+void append_hex(std::string& into, const base::Id& id) {
+  std::array<char, sizeof id.bytes> bytes{};
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    bytes.at(i) = static_cast<char>(id.bytes.at(i));
+  }
+  append_hex(into, std::string_view{bytes.data(), bytes.size()});
+}
+
+MysqlSql::MysqlSql(const MysqlOptions& options, const Party& party, const core::SessionId& session)
+    : table_{options.locks_table()},
+      notes_{options.notes_table()},
+      schema_table_{options.schema_table()},
+      party_{clipped(party)},
+      session_{session},
+      keep_idle_{options.keep_idle} {}
+
+std::string MysqlSql::now() const {
+  return now_ ? moment(now_()) : "UTC_TIMESTAMP(6)";
+}
+
+std::string MysqlSql::microseconds() const {
+  return std::string{"TIMESTAMPDIFF(MICROSECOND,"} + kEpoch + "," + now() + ")";
+}
+
+void MysqlSql::take(std::string& packet, std::span<const Named> wanted) const {
+  const std::string now = this->now();
+  const std::string token = "LAST_INSERT_ID(" + microseconds() + ")";
+  begin(packet);
+  packet += "INSERT INTO " + table_ +
+            " (name,request_id,session_id,holder,host,pid,held_since,held_until,ttl_us,token,"
+            "version,mark,waiting) VALUES ";
+  append_list(packet, wanted, [&](const Named& each) {
+    packet += '(';
+    append_hex(packet, each.name);
+    packet += ',';
+    append_hex(packet, each.request);
+    packet += ',';
+    append_hex(packet, session_);
+    packet += ',';
+    append_text(packet, party_.label);
+    packet += ',';
+    append_text(packet, party_.host);
+    packet += ',' + std::to_string(party_.pid) + ',' + now + ',' + now + "+INTERVAL " +
+              micros(each.ttl) + " MICROSECOND," + micros(each.ttl) + ',' + token + '+' +
+              std::to_string(core::kTokenStride - 1) + ",1,0,0)";
+  });
+  // Assignments are done from left to right, and held_until is what the
+  // condition looks at: it comes last.
+  const std::string free =
+      "(rest IS NULL AND held_until<=" + now + " AND token<" + token_bound() + ")";
+  packet += " ON DUPLICATE KEY UPDATE ";
+  for (const char* column :
+       {"request_id", "session_id", "holder", "host", "pid", "held_since", "ttl_us"}) {
+    packet.append(column)
+        .append("=IF(")
+        .append(free)
+        .append(",VALUES(")
+        .append(column)
+        .append("),")
+        .append(column)
+        .append("),");
+  }
+  packet += "token=IF(" + free + ",LAST_INSERT_ID(GREATEST(token+1,VALUES(token)-" +
+            std::to_string(core::kTokenStride - 1) + "))+" +
+            std::to_string(core::kTokenStride - 1) + ",token),version=IF(" + free +
+            ",version+1,version),held_until=IF(" + free + ",VALUES(held_until),held_until)";
+}
+
+namespace {
+
+// The rows of these names that these requests hold. The names alone make the
+// range that the server reads.
+void append_plain_grants(std::string& packet, std::span<const MysqlSql::Named> held,
+                         const std::string& now) {
+  packet += " WHERE name IN (";
+  append_list(packet, held, [&](const auto& each) { append_hex(packet, each.name); });
+  packet += ") AND (name,request_id) IN (";
+  append_list(packet, held, [&](const auto& each) {
+    packet += '(';
+    append_hex(packet, each.name);
+    packet += ',';
+    append_hex(packet, each.request);
+    packet += ')';
+  });
+  packet += ") AND rest IS NULL AND held_until>" + now;
+}
+
+}  // namespace
+
+void MysqlSql::give_back(std::string& packet, std::span<const Named> held,
+                         std::uint64_t mark) const {
+  begin(packet);
+  packet += "UPDATE " + table_ + " SET held_until=" + kEpoch +
+            ",version=version+1,mark=" + std::to_string(mark);
+  append_plain_grants(packet, held, now());
+}
+
+void MysqlSql::prolong(std::string& packet, std::span<const Named> held, std::uint64_t mark) const {
+  begin(packet);
+  const std::string now = this->now();
+  packet += "UPDATE " + table_ + " SET held_until=" + now +
+            "+INTERVAL ttl_us MICROSECOND,version=version+1,mark=" + std::to_string(mark);
+  append_plain_grants(packet, held, now);
+}
+
+void MysqlSql::set_columns(std::string& packet) const {
+  const auto since_epoch = [](const char* column) {
+    return std::string{"TIMESTAMPDIFF(MICROSECOND,"} + kEpoch + "," + column + ")";
+  };
+  packet += "SELECT name,version,mark," + microseconds() +
+            ",token,request_id,session_id,holder,host,pid," + since_epoch("held_since") + "," +
+            since_epoch("held_until") + ",ttl_us,rest FROM " + table_;
+}
+
+void MysqlSql::read(std::string& packet, std::span<const std::string_view> names) const {
+  begin(packet);
+  set_columns(packet);
+  packet += " WHERE name IN (";
+  append_list(packet, names, [&](std::string_view name) { append_hex(packet, name); });
+  // The time, also where there is no row.
+  packet += ") UNION ALL SELECT NULL,0,0," + microseconds() + ",0,NULL,NULL,NULL,NULL,0,0,0,0,NULL";
+}
+
+void MysqlSql::read_used(std::string& packet, std::string_view prefix, std::string_view after,
+                         std::size_t at_most) const {
+  begin(packet);
+  set_columns(packet);
+  packet += " WHERE LEFT(name," + std::to_string(prefix.size()) + ")=";
+  append_hex(packet, prefix);
+  packet += " AND name>=";
+  append_hex(packet, prefix);
+  packet += " AND name>";
+  append_hex(packet, after);
+  packet += " AND (rest IS NOT NULL OR held_until>" + now() + ") ORDER BY name LIMIT " +
+            std::to_string(at_most);
+}
+
+namespace {
+
+// The values of a change, in the order of kWritten.
+constexpr std::array kWritten{"request_id", "session_id", "holder",     "host",
+                              "pid",        "held_since", "held_until", "ttl_us",
+                              "token",      "waiting",    "queue",      "rest"};
+
+void append_values(std::string& packet, const LockRow& row, bool named) {
+  std::size_t column = 0;
+  const auto next = [&] {
+    if (named) {
+      packet.append(" AS ").append(kWritten.at(column));
+    }
+    ++column;
+    if (column < kWritten.size()) {
+      packet += ',';
+    }
+  };
+  append_hex(packet, row.request);
+  next();
+  append_hex(packet, row.session);
+  next();
+  append_text(packet, row.holder.label);
+  next();
+  append_text(packet, row.holder.host);
+  next();
+  packet += std::to_string(row.holder.pid);
+  next();
+  packet += moment(row.since);
+  next();
+  packet += moment(row.until);
+  next();
+  packet += micros(row.ttl);
+  next();
+  packet += std::to_string(row.last_token);
+  next();
+  packet += std::to_string(row.waiting);
+  next();
+  if (row.queue.empty()) {
+    packet += "NULL";
+  } else {
+    append_text(packet, row.queue);
+  }
+  next();
+  if (row.rest.empty()) {
+    packet += "NULL";
+  } else {
+    append_hex(packet, row.rest);
+  }
+  next();
+}
+
+}  // namespace
+
+void MysqlSql::update(std::string& packet, std::span<const Change> changes,
+                      std::uint64_t mark) const {
+  begin(packet);
+  packet += "UPDATE " + table_ + " l JOIN (";
+  bool first = true;
+  for (const Change& change : changes) {
+    packet += std::exchange(first, false) ? "SELECT " : " UNION ALL SELECT ";
+    append_hex(packet, change.name);
+    packet += " AS name," + std::to_string(change.version) + " AS version,";
+    append_values(packet, change.row, true);
+  }
+  packet += ") c ON l.name=c.name AND l.version=c.version SET ";
+  for (const char* column : kWritten) {
+    packet.append("l.").append(column).append("=c.").append(column).append(",");
+  }
+  packet += "l.version=l.version+1,l.mark=" + std::to_string(mark);
+}
+
+void MysqlSql::insert(std::string& packet, std::span<const Change> changes,
+                      std::uint64_t mark) const {
+  begin(packet);
+  packet += "INSERT IGNORE INTO " + table_ + " (name,version,mark";
+  for (const char* column : kWritten) {
+    packet.append(",").append(column);
+  }
+  packet += ") VALUES ";
+  append_list(packet, changes, [&](const Change& change) {
+    packet += '(';
+    append_hex(packet, change.name);
+    packet += ",1," + std::to_string(mark) + ',';
+    append_values(packet, change.row, false);
+    packet += ')';
+  });
+}
+
+void MysqlSql::read_marked(std::string& packet, std::span<const Change> changes,
+                           std::uint64_t mark) const {
+  begin(packet);
+  packet += "SELECT name FROM " + table_ + " WHERE mark=" + std::to_string(mark) + " AND name IN (";
+  append_list(packet, changes, [&](const Change& change) { append_hex(packet, change.name); });
+  packet += ')';
+}
+
+void MysqlSql::forget(std::string& packet, std::string_view name, std::uint64_t version) const {
+  begin(packet);
+  packet += "DELETE FROM " + table_ + " WHERE name=";
+  append_hex(packet, name);
+  packet += " AND version=" + std::to_string(version) + " AND token<" + microseconds();
+}
+
+void MysqlSql::read_idle(std::string& packet, std::string_view after, std::size_t at_most) const {
+  begin(packet);
+  set_columns(packet);
+  // A released row says nothing of when that was; its last grant was later
+  // than held_since, and its token later still.
+  packet += " WHERE name>";
+  append_hex(packet, after);
+  packet += " AND GREATEST(held_since,held_until)<" + now() + "-INTERVAL " + micros(keep_idle_) +
+            " MICROSECOND AND token<" + microseconds() + " ORDER BY name LIMIT " +
+            std::to_string(at_most);
+}
+
+// In two statements, because one that sleeps while it has a table open keeps
+// everybody from altering that table. Whoever rings between the two interrupts
+// the first, which ends both.
+void MysqlSql::sleep(std::string& packet, std::chrono::seconds time,
+                     std::span<const Known> known) const {
+  begin(packet);
+  packet += "SET @holdfast_doze=(SELECT COUNT(*) FROM " + notes_ + " WHERE session_id=";
+  append_hex(packet, session_);
+  packet += ')';
+  if (!known.empty()) {
+    packet += "+(SELECT COUNT(*) FROM " + table_ + " WHERE ";
+    bool first = true;
+    for (const Known& each : known) {
+      packet += std::exchange(first, false) ? "(name=" : " OR (name=";
+      append_hex(packet, each.name);
+      packet += " AND version<>" + std::to_string(each.version) + ")";
+    }
+    packet += ')';
+  }
+  const std::string nonce = ",@holdfast_nonce='" + session_.hex() + "'";
+  packet += nonce + ";SET @holdfast_doze=SLEEP(IF(@holdfast_doze>0,0," +
+            std::to_string(time.count()) + "))" + nonce;
+}
+
+void MysqlSql::note(std::string& packet, std::span<const core::Wake> wakes) const {
+  begin(packet);
+  packet += "INSERT IGNORE INTO " + notes_ + " (session_id,request_id,noted) VALUES ";
+  append_list(packet, wakes, [&](const core::Wake& wake) {
+    packet += '(';
+    append_hex(packet, wake.session);
+    packet += ',';
+    append_hex(packet, wake.id);
+    packet += "," + now() + ")";
+  });
+}
+
+void MysqlSql::read_notes(std::string& packet) const {
+  begin(packet);
+  packet += "SELECT request_id FROM " + notes_ + " WHERE session_id=";
+  append_hex(packet, session_);
+}
+
+void MysqlSql::drop_notes(std::string& packet) const {
+  begin(packet);
+  packet += "DELETE FROM " + notes_ + " WHERE session_id=";
+  append_hex(packet, session_);
+}
+
+void MysqlSql::drop_old_notes(std::string& packet) const {
+  begin(packet);
+  packet += "DELETE FROM " + notes_ + " WHERE noted<" + now() + "-INTERVAL 1 DAY LIMIT 1000";
+}
+
+void MysqlSql::wake(std::string& packet, const core::SessionId& session, bool on_mariadb) {
+  begin(packet);
+  // MariaDB numbers statements: a number that is over ends nothing else. On
+  // MySQL what remains is that the sleep ends by itself in between, and the
+  // next statement of that same doorbell is interrupted instead.
+  const std::string id = on_mariadb ? "QUERY_ID" : "ID";
+  const std::string kill = on_mariadb ? "KILL QUERY ID " : "KILL QUERY ";
+  packet += "SET @holdfast_bell=(SELECT " + id +
+            " FROM information_schema.PROCESSLIST WHERE INFO LIKE 'SET @holdfast_doze=%" +
+            session.hex() + "%' LIMIT 1)";
+  const std::string statement =
+      "IF(@holdfast_bell IS NULL,'DO 0',CONCAT('" + kill + "',@holdfast_bell))";
+  packet += on_mariadb ? ";EXECUTE IMMEDIATE " + statement
+                       : ";SET @holdfast_bell=" + statement +
+                             ";PREPARE holdfast_bell FROM @holdfast_bell;EXECUTE holdfast_bell";
+}
+
+std::vector<std::string> MysqlSql::schema() const {
+  const std::string text = " CHARACTER SET utf8mb4 COLLATE utf8mb4_bin";
+  return {
+      "CREATE TABLE IF NOT EXISTS " + schema_table_ +
+          " (\n"
+          "  id TINYINT NOT NULL PRIMARY KEY,\n"
+          "  version INT NOT NULL\n"
+          ") ENGINE=InnoDB",
+      "CREATE TABLE IF NOT EXISTS " + table_ +
+          " (\n"
+          "  name VARBINARY(255) NOT NULL PRIMARY KEY,\n"
+          "  holder VARCHAR(64)" +
+          text +
+          " NOT NULL,\n"
+          "  host VARCHAR(64)" +
+          text +
+          " NOT NULL,\n"
+          "  pid BIGINT NOT NULL,\n"
+          "  held_since DATETIME(6) NOT NULL COMMENT 'UTC',\n"
+          "  held_until DATETIME(6) NOT NULL COMMENT 'UTC; in the past: free',\n"
+          "  waiting INT UNSIGNED NOT NULL COMMENT 'how many stand in the queue',\n"
+          "  queue TEXT" +
+          text +
+          " NULL COMMENT 'who, first in line first',\n"
+          "  token BIGINT UNSIGNED NOT NULL COMMENT 'the last one given out',\n"
+          "  ttl_us BIGINT NOT NULL,\n"
+          "  request_id BINARY(16) NOT NULL,\n"
+          "  session_id BINARY(16) NOT NULL,\n"
+          "  version BIGINT UNSIGNED NOT NULL,\n"
+          "  mark BIGINT UNSIGNED NOT NULL,\n"
+          "  rest MEDIUMBLOB NULL COMMENT 'several holders, or a queue'\n"
+          ") ENGINE=InnoDB COMMENT='locks of holdfast'",
+      "CREATE TABLE IF NOT EXISTS " + notes_ +
+          " (\n"
+          "  session_id BINARY(16) NOT NULL,\n"
+          "  request_id BINARY(16) NOT NULL,\n"
+          "  noted DATETIME(6) NOT NULL,\n"
+          "  PRIMARY KEY (session_id, request_id)\n"
+          ") ENGINE=InnoDB COMMENT='holdfast: revoked locks whose holders were not told yet'",
+      "INSERT IGNORE INTO " + schema_table_ + " (id, version) VALUES (1, " +
+          std::to_string(kMysqlSchemaVersion) + ")",
+  };
+}
+
+}  // namespace holdfast::engines

@@ -1,0 +1,102 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/lock_record.h"
+#include "engines/mysql/mysql_options.h"
+#include "engines/mysql/mysql_lock.h"
+
+namespace holdfast::engines {
+
+// x'6162': bytes as a literal. Nothing of a name or a label ever becomes SQL.
+void append_hex(std::string& into, std::string_view bytes);
+void append_hex(std::string& into, const base::Id& id);
+
+// The statements of the lease strategy. Pure: text in, text out. All of them
+// are appended to a packet, separated by semicolons.
+class MysqlSql {
+ public:
+  MysqlSql(const MysqlOptions& options, const Party& party, const core::SessionId& session);
+
+  // Tests only: the store's time, in place of the server's.
+  void set_now(std::function<base::Time()> now) { now_ = std::move(now); }
+
+  struct Named {
+    std::string_view name;
+    core::RequestId request;
+    core::Duration ttl{};
+  };
+  // Takes the locks that are plainly free; creates their rows if need be.
+  // Affects 1 (new) or 2 (old) a lock taken; the token of the last is the
+  // insert id.
+  void take(std::string& packet, std::span<const Named> wanted) const;
+  // Ends the grants that stand plainly. Affects 1 each; marks them.
+  void give_back(std::string& packet, std::span<const Named> held, std::uint64_t mark) const;
+  // Prolongs the grants that stand plainly. Affects 1 each; marks them.
+  void prolong(std::string& packet, std::span<const Named> held, std::uint64_t mark) const;
+
+  // All about these locks, and the time; read_row() understands it.
+  void read(std::string& packet, std::span<const std::string_view> names) const;
+  // The locks in use whose name starts with it, in order, after a name.
+  void read_used(std::string& packet, std::string_view prefix, std::string_view after,
+                 std::size_t at_most) const;
+
+  struct Change {
+    std::string_view name;
+    std::uint64_t version = 0;  // as it was read; 0: there was no row
+    LockRow row;
+  };
+  // Writes rows that nobody else changed meanwhile. Affects 1 each; marks them.
+  void update(std::string& packet, std::span<const Change> changes, std::uint64_t mark) const;
+  void insert(std::string& packet, std::span<const Change> changes, std::uint64_t mark) const;
+  // Which of them carry the mark.
+  void read_marked(std::string& packet, std::span<const Change> changes, std::uint64_t mark) const;
+
+  // Forgets a row that was not touched since and is safe to forget.
+  void forget(std::string& packet, std::string_view name, std::uint64_t version) const;
+  // Names that may be forgotten, in order, after this one.
+  void read_idle(std::string& packet, std::string_view after, std::size_t at_most) const;
+
+  // Sleeps, visibly to those who look for our session, unless one of the rows
+  // has changed since it was read, or there are notes.
+  struct Known {
+    std::string_view name;
+    std::uint64_t version = 0;
+  };
+  void sleep(std::string& packet, std::chrono::seconds time, std::span<const Known> known) const;
+  // Wakes that session from its sleep.
+  static void wake(std::string& packet, const core::SessionId& session, bool on_mariadb);
+
+  // Notes tell a session which requests to look after that it does not wait
+  // for: revoked ones.
+  void note(std::string& packet, std::span<const core::Wake> wakes) const;
+  void read_notes(std::string& packet) const;
+  void drop_notes(std::string& packet) const;
+  void drop_old_notes(std::string& packet) const;
+
+  // What makes the tables; safe to run again.
+  std::vector<std::string> schema() const;
+
+ private:
+  std::string now() const;
+  std::string microseconds() const;
+  void set_columns(std::string& packet) const;
+
+  std::string table_;
+  std::string notes_;
+  std::string schema_table_;
+  Party party_;
+  core::SessionId session_;
+  std::function<base::Time()> now_;
+  core::Duration keep_idle_;
+};
+
+inline constexpr int kMysqlSchemaVersion = 1;
+
+}  // namespace holdfast::engines

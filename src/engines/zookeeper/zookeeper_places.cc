@@ -1,0 +1,304 @@
+// What this process has: its places in the tables, and the thread that ends
+// those whose time is up.
+#pragma GCC diagnostic ignored "-Wzero-as-null-pointer-constant"  // GCC's own code for coroutines
+
+#include <algorithm>
+
+#include "engines/zookeeper/zookeeper_recipe.h"
+
+namespace holdfast::engines {
+namespace {
+
+constexpr unsigned kTokenBits = 12;
+constexpr std::size_t kMaxKnown = 1024;
+constexpr Duration kRetry = std::chrono::milliseconds{500};
+
+}  // namespace
+
+std::optional<std::uint64_t> zookeeper_token(std::int64_t czxid) {
+  const auto number = static_cast<std::uint64_t>(czxid);
+  if (czxid <= 0 || number > (core::kMaxToken >> kTokenBits) - 1) {
+    return std::nullopt;
+  }
+  return number << kTokenBits;
+}
+
+core::Outcome zookeeper_failure(const ZookeeperReply& reply) {
+  return {.status = core::Status::failed, .error = reply.error()};
+}
+
+ZookeeperRecipe::ZookeeperRecipe(ZookeeperOptions options, engine::EngineOptions client)
+    : options_{std::move(options)}, client_{std::move(client)} {
+  session_ = std::make_unique<ZookeeperSession>(
+      options_, ZookeeperSession::Events{.changed = [this](const auto& path) { on_changed(path); },
+                                         .connected = [this] { on_connected(); },
+                                         .disconnected =
+                                             [this](bool expired) {
+                                               if (expired) {
+                                                 on_expired();
+                                               }
+                                               wake_.notify_all();
+                                             }});
+  caretaker_ = std::thread{[this] { run(); }};
+}
+
+ZookeeperRecipe::~ZookeeperRecipe() {
+  stop();
+}
+
+void ZookeeperRecipe::stop() {
+  {
+    const std::lock_guard lock{mutex_};
+    stopping_ = true;
+  }
+  wake_.notify_all();
+  if (caretaker_.joinable()) {
+    caretaker_.join();
+  }
+}
+
+// --- the tables
+
+std::optional<ZookeeperRecipe::Place> ZookeeperRecipe::find(const core::RequestId& id) {
+  const std::lock_guard lock{mutex_};
+  const auto found = places_.find(id);
+  return found == places_.end() ? std::nullopt : std::optional{found->second};
+}
+
+void ZookeeperRecipe::put(const core::RequestId& id, Place place) {
+  const std::lock_guard lock{mutex_};
+  place.due = ends(place);
+  const base::Time due = place.due;
+  if (!places_.try_emplace(id, std::move(place)).second) {
+    return;
+  }
+  const auto date = agenda_.emplace(due, id).first;
+  if (date == agenda_.begin()) {
+    wake_.notify_all();
+  }
+}
+
+void ZookeeperRecipe::forget(const core::RequestId& id) {
+  const std::lock_guard lock{mutex_};
+  const auto found = places_.find(id);
+  if (found != places_.end()) {
+    agenda_.erase({found->second.due, id});
+    places_.erase(found);
+  }
+}
+
+base::Time ZookeeperRecipe::ends(const Place& place) const {
+  return place.beat + (place.held ? session_->negotiated() : place.window);
+}
+
+// What is left of a grant is counted from the last proof of life, and a look
+// at it is none.
+core::Outcome ZookeeperRecipe::granted(const core::RequestId& id, base::Time started) {
+  core::Outcome outcome{.status = core::Status::not_held};
+  change(id, [&](Place& place) {
+    if (place.ending) {
+      return;
+    }
+    if (!std::exchange(place.held, true)) {
+      place.beat = std::max(place.beat, started);
+    }
+    const Duration left = place.beat + lease() - started;
+    if (left > Duration::zero()) {
+      outcome = {.status = core::Status::granted, .token = place.token, .lease_for = left};
+    }
+  });
+  return outcome;
+}
+
+core::Outcome ZookeeperRecipe::queued(const core::RequestId& id, base::Time beat,
+                                      std::uint32_t ahead) {
+  core::Outcome outcome{.status = core::Status::not_held};
+  change(id, [&](Place& place) {
+    if (!place.ending) {
+      place.beat = std::max(place.beat, beat);
+      outcome = {.status = core::Status::queued, .ahead = ahead};
+    }
+  });
+  return outcome;
+}
+
+void ZookeeperRecipe::remember(const std::string& dir, Known known) {
+  const std::lock_guard lock{mutex_};
+  if (known_.size() >= kMaxKnown && !known_.contains(dir)) {
+    known_.erase(known_.begin());
+  }
+  known_.insert_or_assign(dir, std::move(known));
+}
+
+// --- what the session tells
+
+void ZookeeperRecipe::watch_for(const std::string& path, const core::RequestId& id) {
+  const std::lock_guard lock{mutex_};
+  auto& ids = watchers_[path];
+  if (std::ranges::find(ids, id) == ids.end()) {
+    ids.push_back(id);
+  }
+}
+
+void ZookeeperRecipe::on_changed(const std::string& path) {
+  changes_.fetch_add(1);
+  std::vector<core::RequestId> ids;
+  {
+    const std::lock_guard lock{mutex_};
+    if (auto found = watchers_.extract(path)) {
+      ids = std::move(found.mapped());
+    }
+  }
+  for (const core::RequestId& id : ids) {
+    follow_up(id);
+  }
+}
+
+// Somebody in front of it went: perhaps it is its turn.
+engine::Detached ZookeeperRecipe::follow_up(core::RequestId id) {
+  const auto place = find(id);
+  if (!place) {
+    co_return;
+  }
+  if (place->held || options_.strategy == ZookeeperOptions::Strategy::simple) {
+    bell_.ring({.id = id, .token = 0});
+    co_return;
+  }
+  const core::Outcome outcome = co_await look(id, Beat::no);
+  switch (outcome.status) {
+    case core::Status::granted:
+      bell_.ring({.id = id, .token = outcome.token});
+      break;
+    case core::Status::queued:
+      break;
+    default:
+      bell_.ring({.id = id, .token = 0});
+  }
+}
+
+// Only locks that are held long enough to be renewed: it is a read more.
+engine::Detached ZookeeperRecipe::watch_own(core::RequestId id) {
+  const auto place = find(id);
+  if (!place) {
+    co_return;
+  }
+  std::string path = place->leases.empty() ? place->path : place->leases.front();
+  watch_for(path, id);
+  const ZookeeperReply got = co_await session_->get(std::move(path), true);
+  if (!got.ok() || got.version != 0) {
+    bell_.ring({.id = id, .token = 0});
+  }
+}
+
+void ZookeeperRecipe::on_connected() {
+  changes_.fetch_add(1);
+  std::vector<std::pair<base::Time, std::coroutine_handle<>>> ready;
+  {
+    const std::lock_guard lock{mutex_};
+    ready.swap(parked_);
+  }
+  for (const auto& [until, waiter] : ready) {
+    waiter.resume();
+  }
+}
+
+// The nodes went with the session: whoever had one must line up anew.
+void ZookeeperRecipe::on_expired() {
+  changes_.fetch_add(1);
+  std::unordered_map<core::RequestId, Place> gone;
+  {
+    const std::lock_guard lock{mutex_};
+    gone.swap(places_);
+    agenda_.clear();
+    watchers_.clear();
+  }
+  wake_.notify_all();
+  for (const auto& [id, place] : gone) {
+    bell_.ring({.id = id, .token = 0});
+  }
+}
+
+bool ZookeeperRecipe::park(std::coroutine_handle<> waiter, base::Time until) {
+  const std::lock_guard lock{mutex_};
+  if (session_->is_connected() || stopping_ || until <= base::BootClock::now()) {
+    return false;
+  }
+  parked_.emplace_back(until, waiter);
+  wake_.notify_all();
+  return true;
+}
+
+// --- the thread
+
+void ZookeeperRecipe::run() {
+  std::unique_lock lock{mutex_};
+  while (!stopping_) {
+    if (session_->is_given_up(base::BootClock::now())) {
+      lock.unlock();
+      on_expired();
+      session_->reopen();
+      lock.lock();
+      continue;
+    }
+    const base::Time now = base::BootClock::now();
+    std::vector<std::coroutine_handle<>> late;
+    std::erase_if(parked_, [&](const auto& each) {
+      const bool is_late = each.first <= now || session_->is_connected();
+      if (is_late) {
+        late.push_back(each.second);
+      }
+      return is_late;
+    });
+    const std::vector<core::RequestId> over = take_due(now);
+    if (!late.empty() || !over.empty()) {
+      lock.unlock();
+      std::ranges::for_each(late, [](auto waiter) { waiter.resume(); });
+      std::ranges::for_each(over, [this](const auto& id) { give_up(id); });
+      lock.lock();
+      continue;
+    }
+    wait(lock, now);
+  }
+  auto parked = std::exchange(parked_, {});
+  lock.unlock();
+  std::ranges::for_each(parked, [](const auto& each) { each.second.resume(); });
+}
+
+void ZookeeperRecipe::wait(std::unique_lock<std::mutex>& lock, base::Time now) {
+  base::Time until = agenda_.empty() ? base::kNever : agenda_.begin()->first;
+  for (const auto& [deadline, waiter] : parked_) {
+    until = std::min(until, deadline);
+  }
+  if (!session_->is_connected()) {
+    until = std::min(until, now + kRetry);
+  }
+  if (until == base::kNever) {
+    wake_.wait(lock);
+  } else {
+    wake_.wait_for(lock, until - now);
+  }
+}
+
+// Those whose time is up; they can no longer be renewed.
+std::vector<core::RequestId> ZookeeperRecipe::take_due(base::Time now) {
+  std::vector<core::RequestId> over;
+  while (!agenda_.empty() && agenda_.begin()->first <= now) {
+    const core::RequestId id = agenda_.begin()->second;
+    agenda_.erase(agenda_.begin());
+    Place& place = places_.at(id);
+    place.due = ends(place);
+    if (place.due <= now) {
+      place.ending = true;
+      place.due = now + kRetry;  // until it is gone
+      over.push_back(id);
+    }
+    agenda_.emplace(place.due, id);
+  }
+  return over;
+}
+
+engine::Detached ZookeeperRecipe::give_up(core::RequestId id) {
+  co_await release(id);
+}
+
+}  // namespace holdfast::engines

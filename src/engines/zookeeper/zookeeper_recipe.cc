@@ -1,0 +1,593 @@
+// Mutex and read-write lock: a node in the lock's queue, the first holds, and
+// who waits watches the one in front.
+#pragma GCC diagnostic ignored "-Wzero-as-null-pointer-constant"  // GCC's own code for coroutines
+
+#include "engines/zookeeper/zookeeper_recipe.h"
+
+#include <algorithm>
+#include <variant>
+
+#include "engine/batch.h"
+
+namespace holdfast::engines {
+namespace {
+
+using core::Outcome;
+using core::Status;
+
+// A container may vanish between our making it and our using it; not for ever.
+constexpr int kAttempts = 10;
+
+std::string parent_of(const std::string& path) {
+  return path.substr(0, path.rfind('/'));
+}
+
+Outcome failure(ErrorCode code, std::string text) {
+  return {.status = Status::failed, .error = Error{code, std::move(text), std::nullopt}};
+}
+
+Outcome out_of_tokens() {
+  return failure(ErrorCode::unavailable,
+                 "this ensemble has used up its tokens (its leaders changed too often)");
+}
+
+Outcome keeps_vanishing() {
+  return failure(ErrorCode::unavailable, "zookeeper: the lock's node keeps vanishing");
+}
+
+}  // namespace
+
+engine::Task<Outcome> ZookeeperRecipe::perform(core::Command command) {
+  if (auto good = engine::check_name(command.name); !good) {
+    co_return engine::failed(std::move(good.error()));
+  }
+  auto dir = zookeeper_path(options_, command.name);
+  if (!dir) {
+    co_return engine::failed(std::move(dir.error()));
+  }
+  if (const auto* wanted = std::get_if<core::Acquire>(&command.operation)) {
+    co_return co_await acquire(*dir, *wanted);
+  }
+  if (const auto* wanted = std::get_if<core::Poll>(&command.operation)) {
+    co_return co_await look(wanted->id, wanted->heartbeat ? Beat::yes : Beat::no);
+  }
+  if (const auto* wanted = std::get_if<core::Release>(&command.operation)) {
+    co_return co_await release(wanted->id);
+  }
+  if (const auto* wanted = std::get_if<core::Requeue>(&command.operation)) {
+    co_return co_await requeue(*dir, *wanted);
+  }
+  if (const auto* wanted = std::get_if<core::Revoke>(&command.operation)) {
+    co_return co_await revoke(*dir, *wanted);
+  }
+  if (const auto* wanted = std::get_if<core::Resize>(&command.operation)) {
+    co_return co_await resize(*dir, wanted->limit);
+  }
+  std::vector<core::RequestId> ids{std::get<core::Renew>(command.operation).id};
+  auto outcomes = co_await renew(std::move(ids));
+  co_return outcomes.front();
+}
+
+engine::Task<Outcome> ZookeeperRecipe::acquire(std::string dir, core::Acquire wanted) {
+  const Step step{
+      .id = wanted.id, .started = base::BootClock::now(), .queue = wanted.queue, .first = true};
+  if (const auto place = find(wanted.id)) {
+    bool there = !place->path.empty() || !place->leases.empty() ||
+                 options_.strategy == ZookeeperOptions::Strategy::simple;
+    if (!there) {
+      there = co_await recall(wanted.id);
+    }
+    if (there) {
+      co_return co_await look(wanted.id, Beat::yes);
+    }
+    if (!find(wanted.id)) {
+      co_return failure(ErrorCode::outcome_unknown, "zookeeper: the session ended meanwhile");
+    }
+  }
+  put(wanted.id,
+      {.dir = dir, .shape = wanted.shape, .window = wanted.window, .beat = step.started});
+  if (options_.strategy == ZookeeperOptions::Strategy::simple) {
+    co_return co_await take_simple(dir, step);
+  }
+  if (wanted.shape.mode == Mode::permits) {
+    co_return co_await enqueue_permits(dir, wanted, step);
+  }
+  co_return co_await enqueue(dir, wanted, step);
+}
+
+// What a node of ours is called depends on who else uses the lock.
+NodeKind ZookeeperRecipe::kind_for(const core::Shape& shape, const LockNote& note,
+                                   const std::vector<LockNode>& others) const {
+  if (shape.mode == Mode::shared) {
+    return NodeKind::reader;
+  }
+  if (options_.layout == ZookeeperOptions::Layout::kazoo ||
+      options_.kind == ZookeeperOptions::Kind::read_write) {
+    return NodeKind::writer;
+  }
+  if (options_.kind == ZookeeperOptions::Kind::mutex) {
+    return NodeKind::mutex;
+  }
+  // A lock that Java made says nothing; its users do.
+  const bool readers_and_writers =
+      note.kind == LockNote::Kind::none && std::ranges::any_of(others, [](const LockNode& node) {
+        return node.kind == NodeKind::reader || node.kind == NodeKind::writer;
+      });
+  return note.kind == LockNote::Kind::read_write || readers_and_writers ? NodeKind::writer
+                                                                        : NodeKind::mutex;
+}
+
+LockNote::Kind ZookeeperRecipe::fresh_kind(const core::Shape& shape) const {
+  if (shape.mode == Mode::permits) {
+    return LockNote::Kind::semaphore;
+  }
+  if (options_.kind == ZookeeperOptions::Kind::mutex) {
+    return LockNote::Kind::mutex;
+  }
+  return shape.mode == Mode::shared || options_.kind == ZookeeperOptions::Kind::read_write
+             ? LockNote::Kind::read_write
+             : LockNote::Kind::either;
+}
+
+std::string ZookeeperRecipe::note_text(const core::RequestId& id, std::uint32_t permits,
+                                       std::uint64_t token) const {
+  return PartyNote{.party = client_.party, .permits = permits, .token = token, .guid = guid_of(id)}
+      .text();
+}
+
+engine::Task<Outcome> ZookeeperRecipe::enqueue(std::string dir, core::Acquire wanted, Step step) {
+  if (!is_known(dir)) {
+    // A wrong guess would cost it its place in the queue.
+    const ZookeeperReply got = co_await session_->get(dir);
+    if (got.ok()) {
+      remember(dir,
+               {.czxid = got.czxid, .version = got.version, .note = LockNote::parse(got.text)});
+    }
+  }
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    const NodeKind kind = kind_for(wanted.shape, known_note(dir), {});
+    ZookeeperPair both{
+        session_->create(dir + "/" + node_prefix(options_.layout, kind, wanted.id),
+                         note_text(wanted.id, 1, 0), ZookeeperMode::ephemeral_sequential),
+        session_->children(dir)};
+    auto [made, listed] = co_await both;
+    if (made.status == ZookeeperStatus::no_node) {
+      LockNote fresh{.kind = fresh_kind(wanted.shape)};
+      const ZookeeperReply parent = co_await make_lock(dir, std::move(fresh));
+      if (!parent.ok()) {
+        forget(wanted.id);
+        co_return zookeeper_failure(parent);
+      }
+      continue;
+    }
+    if (!made.ok()) {
+      if (made.status != ZookeeperStatus::outcome_unknown) {
+        forget(wanted.id);
+      }
+      co_return zookeeper_failure(made);
+    }
+    const auto token = zookeeper_token(made.czxid);
+    change(wanted.id, [&](Place& place) {
+      place.path = made.text;
+      place.token = token.value_or(0);
+    });
+    if (!token) {
+      co_return co_await leave(wanted.id, out_of_tokens());
+    }
+    if (!listed.ok()) {
+      co_return zookeeper_failure(listed);
+    }
+    const LockNote note = co_await note_of(dir, listed.czxid, listed.version);
+    auto others = lock_nodes(options_.layout, listed.children);
+    std::erase_if(others, [&](const LockNode& node) { return node.guid == guid_of(wanted.id); });
+    if (kind_for(wanted.shape, note, others) == kind) {
+      co_return co_await settle(dir, step, std::move(listed));
+    }
+    // We guessed wrong what others call theirs: once more.
+    const ZookeeperReply removed = co_await session_->remove(made.text);
+    if (!removed.ok() && removed.status != ZookeeperStatus::no_node) {
+      co_return zookeeper_failure(removed);
+    }
+    change(wanted.id, [](Place& place) { place.path.clear(); });
+  }
+  forget(wanted.id);
+  co_return keeps_vanishing();
+}
+
+// Where does it stand, by this list?
+engine::Task<Outcome> ZookeeperRecipe::settle(std::string dir, Step step, ZookeeperReply listed) {
+  for (;;) {
+    const auto place = find(step.id);
+    if (!place || place->ending) {
+      co_return plain(Status::not_held);
+    }
+    const LockNote note = co_await note_of(dir, listed.czxid, listed.version);
+    const auto nodes = lock_nodes(options_.layout, listed.children);
+    if (step.first) {
+      const bool is_reader = place->shape.mode == Mode::shared;
+      const auto is_mutex = [](const LockNode& node) { return node.kind == NodeKind::mutex; };
+      if (is_reader &&
+          (note.kind == LockNote::Kind::mutex ||
+           (note.kind == LockNote::Kind::none && std::ranges::any_of(nodes, is_mutex)))) {
+        co_return co_await leave(step.id, plain(Status::refused, 0));
+      }
+      if (co_await is_semaphore_used(dir, listed.children)) {
+        co_return co_await leave(step.id, plain(Status::refused, std::max(note.limit, 1U)));
+      }
+    }
+    const std::string guid = guid_of(step.id);
+    Standing standing = standing_of(nodes, guid);
+    if (!standing.found) {
+      forget(step.id);
+      co_return plain(Status::not_held);
+    }
+    if (note.is_revoked(guid)) {
+      Outcome outcome = granted(step.id, step.started);
+      if (outcome.status == Status::granted) {
+        outcome.status = Status::revoked;
+      }
+      co_return outcome;
+    }
+    if (standing.holds && !place->held) {
+      // Whoever revoked the holders wants the lock to run dry.
+      for (const LockNode& node : nodes) {
+        if (note.is_revoked(node.guid)) {
+          standing = {.found = true, .holds = false, .ahead = 0, .blocker = node.name};
+        }
+      }
+    }
+    if (standing.holds) {
+      co_return granted(step.id, step.started);
+    }
+    if (!step.queue) {
+      co_return co_await leave(step.id, plain(Status::busy));
+    }
+    const std::string blocker = dir + "/" + standing.blocker;
+    watch_for(blocker, step.id);
+    const ZookeeperReply watched = co_await session_->get(blocker, true);
+    if (watched.ok()) {
+      co_return queued(step.id, step.beat ? step.started : base::Time{}, standing.ahead);
+    }
+    if (watched.status != ZookeeperStatus::no_node) {
+      co_return zookeeper_failure(watched);
+    }
+    listed = co_await session_->children(dir);
+    if (!listed.ok()) {
+      co_return zookeeper_failure(listed);
+    }
+  }
+}
+
+// Out of the queue again, with this answer.
+engine::Task<Outcome> ZookeeperRecipe::leave(core::RequestId id, Outcome outcome) {
+  const Outcome left = co_await release(id);
+  co_return left.status == Status::failed ? left : outcome;
+}
+
+// The check is a write, decided by a quorum: it proves that our session lives.
+// A partitioned server would go on answering reads and pings.
+engine::Task<Outcome> ZookeeperRecipe::look(core::RequestId id, Beat beat) {
+  const Step step{.id = id, .started = base::BootClock::now(), .beat = beat == Beat::yes};
+  auto place = find(id);
+  if (place && place->path.empty() && place->leases.empty() &&
+      options_.strategy != ZookeeperOptions::Strategy::simple) {
+    co_await recall(id);
+    place = find(id);
+  }
+  if (!place || place->ending) {
+    co_return plain(Status::not_held);
+  }
+  if (options_.strategy == ZookeeperOptions::Strategy::simple && !place->held) {
+    co_return co_await take_simple(place->dir, step);
+  }
+  if (place->shape.mode == Mode::permits) {
+    co_return co_await look_permits(*place, step);
+  }
+  std::vector<ZookeeperOperation> checks{{.path = place->path}};
+  ZookeeperPair both{session_->multi(std::move(checks)), session_->children(place->dir)};
+  auto [alive, listed] = co_await both;
+  if (alive.status == ZookeeperStatus::no_node) {
+    forget(id);
+    co_return plain(Status::not_held);
+  }
+  if (!alive.ok()) {
+    co_return zookeeper_failure(alive);
+  }
+  if (options_.strategy == ZookeeperOptions::Strategy::simple) {
+    co_return granted(id, step.started);
+  }
+  if (!listed.ok()) {
+    co_return zookeeper_failure(listed);
+  }
+  co_return co_await settle(place->dir, step, std::move(listed));
+}
+
+engine::Task<Outcome> ZookeeperRecipe::release(core::RequestId id) {
+  auto place = find(id);
+  if (place && place->path.empty() && options_.strategy == ZookeeperOptions::Strategy::simple) {
+    co_return co_await leave_simple(id, *place);
+  }
+  if (place && place->path.empty() && place->leases.empty()) {
+    const bool there = co_await recall(id);
+    if (!there && find(id)) {  // it could not be asked
+      co_return failure(ErrorCode::outcome_unknown, "zookeeper: the connection was lost");
+    }
+  }
+  place = find(id);
+  if (!place) {
+    co_return plain(Status::not_held);
+  }
+  std::vector<ZookeeperOperation> removes;
+  for (const std::string& lease : place->leases) {
+    removes.push_back({.what = ZookeeperOperation::What::remove, .path = lease});
+  }
+  if (removes.empty()) {
+    removes.push_back({.what = ZookeeperOperation::What::remove, .path = place->path});
+  }
+  ZookeeperReply removed;
+  if (removes.size() == 1) {
+    removed = co_await session_->remove(removes.front().path);
+  } else {
+    removed = co_await session_->multi(std::move(removes));
+  }
+  // A look may have turned its place in the queue into leases meanwhile.
+  if (removed.status == ZookeeperStatus::no_node && place->leases.empty() && has_leases(id)) {
+    co_return co_await release(id);
+  }
+  if (removed.ok() || removed.status == ZookeeperStatus::no_node) {
+    forget(id);
+    co_return Outcome{.status = removed.ok() ? Status::released : Status::not_held};
+  }
+  co_return zookeeper_failure(removed);
+}
+
+// One step: nobody finds the lock free in between.
+engine::Task<Outcome> ZookeeperRecipe::requeue(std::string dir, core::Requeue wanted) {
+  const core::Acquire next = wanted.next;
+  const Step step{
+      .id = next.id, .started = base::BootClock::now(), .queue = next.queue, .first = true};
+  const auto old = find(wanted.id);
+  const bool known = find(next.id).has_value();
+  const bool permits = next.shape.mode == Mode::permits;
+  const bool simple = options_.strategy == ZookeeperOptions::Strategy::simple || !old ||
+                      (old->path.empty() && old->leases.empty());
+  if (known || simple) {
+    // Sent before and perhaps applied, or a recipe that has no such step.
+    bool moved = false;
+    if (known && options_.strategy != ZookeeperOptions::Strategy::simple) {
+      moved = co_await recall(next.id);
+    }
+    Outcome before{.status = Status::released};
+    if (!moved) {
+      before = co_await release(wanted.id);
+      if (before.status == Status::failed) {
+        co_return before;
+      }
+    }
+    Outcome outcome = co_await acquire(dir, next);
+    outcome.gave_back = moved || before.status == Status::released;
+    co_return outcome;
+  }
+  put(next.id, {.dir = dir, .shape = next.shape, .window = next.window, .beat = step.started});
+  const NodeKind kind = permits ? NodeKind::mutex : kind_for(next.shape, known_note(dir), {});
+  std::vector<ZookeeperOperation> steps;
+  for (const std::string& path : old->leases.empty() ? std::vector{old->path} : old->leases) {
+    steps.push_back({.what = ZookeeperOperation::What::remove, .path = path});
+  }
+  const std::string queue = permits ? dir + "/locks/" : dir + "/";
+  steps.push_back({.what = ZookeeperOperation::What::create,
+                   .path = queue + node_prefix(options_.layout, kind, next.id),
+                   .data = note_text(next.id, next.shape.permits, 0)});
+  const ZookeeperReply moved = co_await session_->multi(std::move(steps));
+  if (moved.status == ZookeeperStatus::no_node) {
+    forget(wanted.id);
+    forget(next.id);
+    co_return co_await acquire(dir, next);
+  }
+  if (!moved.ok()) {
+    if (moved.status != ZookeeperStatus::outcome_unknown) {
+      forget(next.id);
+    }
+    co_return zookeeper_failure(moved);
+  }
+  forget(wanted.id);
+  ZookeeperPair both{session_->get(moved.created.front()), session_->children(dir)};
+  auto [mine, listed] = co_await both;
+  const auto token = zookeeper_token(mine.czxid);
+  change(next.id, [&](Place& place) {
+    place.path = moved.created.front();
+    place.token = token.value_or(0);
+  });
+  Outcome outcome;
+  if (!mine.ok() || !listed.ok()) {
+    change(next.id, [&](Place& place) { place.path.clear(); });  // its token is not known
+    co_return zookeeper_failure(mine.ok() ? listed : mine);
+  }
+  if (!token) {
+    outcome = co_await leave(next.id, out_of_tokens());
+  } else if (permits) {
+    LockNote note = co_await note_of(dir, listed.czxid, listed.version);
+    outcome = co_await settle_permits(dir, step, std::move(note), listed.version);
+  } else {
+    outcome = co_await settle(dir, step, std::move(listed));
+  }
+  outcome.gave_back = true;
+  co_return outcome;
+}
+
+// A create whose answer was lost: is our node there? False: it is not, and the
+// place is given up; or nobody could say, and the place stays.
+engine::Task<bool> ZookeeperRecipe::recall(core::RequestId id) {
+  const auto place = find(id);
+  if (!place) {
+    co_return false;
+  }
+  const bool permits = place->shape.mode == Mode::permits;
+  std::string dir = permits ? place->dir + "/locks" : place->dir;
+  ZookeeperPair both{session_->sync(dir), session_->children(dir)};
+  auto [synced, listed] = co_await both;
+  if (!listed.ok() && listed.status != ZookeeperStatus::no_node) {
+    co_return false;
+  }
+  std::vector<std::string> leases;
+  if (permits) {
+    const ZookeeperReply held = co_await session_->children(place->dir + "/leases");
+    for (const LockNode& node : lock_nodes(options_.layout, held.children)) {
+      if (node.guid == guid_of(id)) {
+        leases.push_back(place->dir + "/leases/" + node.name);
+      }
+    }
+  }
+  std::string path;
+  for (const LockNode& node : lock_nodes(options_.layout, listed.children)) {
+    if (node.guid == guid_of(id)) {
+      path = dir + "/" + node.name;
+    }
+  }
+  if (path.empty() && leases.empty()) {
+    forget(id);
+    co_return false;
+  }
+  std::string node = leases.empty() ? path : leases.front();
+  const ZookeeperReply mine = co_await session_->get(std::move(node));
+  const auto note = PartyNote::parse(mine.text);
+  const auto token = leases.empty() || !note ? zookeeper_token(mine.czxid) : note->token;
+  if (!mine.ok() || !token) {
+    co_return false;
+  }
+  change(id, [&](Place& found) {
+    found.path = path;
+    found.leases = leases;
+    found.token = *token;
+  });
+  co_return true;
+}
+
+LockNote ZookeeperRecipe::known_note(const std::string& dir) {
+  const std::lock_guard lock{mutex_};
+  const auto found = known_.find(dir);
+  return found == known_.end() ? LockNote{} : found->second.note;
+}
+
+bool ZookeeperRecipe::is_known(const std::string& dir) {
+  const std::lock_guard lock{mutex_};
+  return known_.contains(dir);
+}
+
+// Read again only if the list shows that it is not what we know.
+engine::Task<LockNote> ZookeeperRecipe::note_of(std::string dir, std::int64_t czxid,
+                                                std::int32_t version) {
+  {
+    const std::lock_guard lock{mutex_};
+    const auto found = known_.find(dir);
+    if (found != known_.end() && found->second.czxid == czxid && found->second.version == version) {
+      co_return found->second.note;
+    }
+  }
+  const ZookeeperReply got = co_await session_->get(dir);
+  Known known{.czxid = got.czxid, .version = got.version, .note = LockNote::parse(got.text)};
+  LockNote note = known.note;
+  if (got.ok()) {
+    remember(dir, std::move(known));
+  }
+  co_return note;
+}
+
+// The lock's own node, and those above it, which vanish by themselves some
+// time after the last child.
+engine::Task<ZookeeperReply> ZookeeperRecipe::make_lock(std::string dir, LockNote note) {
+  ZookeeperReply made = co_await session_->create(dir, note.text(), ZookeeperMode::container);
+  if (made.ok()) {
+    remember(dir, {.czxid = made.czxid, .version = made.version, .note = note});
+  }
+  if (made.status == ZookeeperStatus::no_node) {
+    const std::string above = parent_of(dir);
+    if (above.empty()) {
+      co_return made;
+    }
+    LockNote nothing;
+    made = co_await make_lock(above, std::move(nothing));
+  }
+  if (made.status == ZookeeperStatus::node_exists) {
+    made.status = ZookeeperStatus::ok;
+  }
+  co_return made;
+}
+
+engine::Task<bool> ZookeeperRecipe::is_semaphore_used(std::string dir,
+                                                      std::vector<std::string> children) {
+  if (std::ranges::find(children, "leases") == children.end() ||
+      options_.layout != ZookeeperOptions::Layout::curator) {
+    co_return false;
+  }
+  ZookeeperPair both{session_->children(dir + "/leases"), session_->children(dir + "/locks")};
+  const auto [leases, locks] = co_await both;
+  co_return !leases.children.empty() || !locks.children.empty();
+}
+
+engine::Task<engine::Outcomes> ZookeeperRecipe::renew(std::vector<core::RequestId> ids) {
+  const base::Time started = base::BootClock::now();
+  engine::Outcomes outcomes(ids.size(), {.status = Status::not_held});
+  std::vector<ZookeeperOperation> checks;
+  std::vector<std::size_t> owners;  // of each check
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    const auto place = find(ids[i]);
+    if (!place || place->ending || !place->held) {
+      continue;
+    }
+    const std::vector<std::string> paths =
+        place->leases.empty() ? std::vector{place->path} : place->leases;
+    for (const std::string& path : paths) {
+      // A revocation is a write to the node.
+      checks.push_back({.path = path, .version = 0});
+      owners.push_back(i);
+    }
+    outcomes[i] = {.status = Status::renewed, .token = place->token, .lease_for = lease()};
+  }
+  if (checks.empty()) {
+    co_return outcomes;
+  }
+  const std::size_t count = checks.size();
+  const ZookeeperReply checked = co_await session_->multi(std::move(checks));
+  if (!checked.ok() && checked.results.size() == count && count > 1 &&
+      (checked.status == ZookeeperStatus::no_node ||
+       checked.status == ZookeeperStatus::bad_version)) {
+    // One of them is not what it was, and the server stopped there: each on its own.
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      std::vector<core::RequestId> one{ids[i]};
+      if (ids.size() > 1) {
+        auto single = co_await renew(std::move(one));
+        outcomes[i] = single.front();
+      } else {
+        outcomes[i].status =
+            checked.status == ZookeeperStatus::bad_version ? Status::revoked : Status::not_held;
+      }
+    }
+    co_return outcomes;
+  }
+  for (const std::size_t owner : owners) {
+    if (checked.ok()) {
+      bool lives = false;  // its time may have come meanwhile
+      bool watched = true;
+      change(ids[owner], [&](Place& place) {
+        lives = !place.ending;
+        place.beat = std::max(place.beat, started);
+        watched = std::exchange(place.watched, true);
+      });
+      if (!watched) {
+        watch_own(ids[owner]);
+      }
+      outcomes[owner].status = lives ? Status::renewed : Status::not_held;
+    } else if (checked.status == ZookeeperStatus::no_node) {
+      forget(ids[owner]);
+      outcomes[owner] = {.status = Status::not_held};
+    } else if (checked.status == ZookeeperStatus::bad_version) {
+      outcomes[owner].status = Status::revoked;
+    } else {
+      outcomes[owner] = zookeeper_failure(checked);
+    }
+  }
+  co_return outcomes;
+}
+
+}  // namespace holdfast::engines

@@ -1,0 +1,208 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <coroutine>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <span>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "core/commands.h"
+#include "engine/bell.h"
+#include "engine/engine.h"
+#include "engine/task.h"
+#include "engines/zookeeper/zookeeper_layout.h"
+#include "engines/zookeeper/zookeeper_session.h"
+
+namespace holdfast::engines {
+
+// The lock recipes over one session, and what this process has by them: a
+// node for each request that holds or waits. Thread-safe.
+//
+// A coroutine of it runs on the thread of its caller up to its first request,
+// then on the library's. The mutex guards the tables alone and is never held
+// while a request is made or anybody is told anything.
+class ZookeeperRecipe {
+ public:
+  ZookeeperRecipe(ZookeeperOptions options, engine::EngineOptions client);
+  ~ZookeeperRecipe();
+  ZookeeperRecipe(const ZookeeperRecipe&) = delete;
+  ZookeeperRecipe& operator=(const ZookeeperRecipe&) = delete;
+
+  ZookeeperSession& session() noexcept { return *session_; }
+  const ZookeeperOptions& options() const noexcept { return options_; }
+  engine::Bell& bell() noexcept { return bell_; }
+  std::uint64_t changes() const noexcept { return changes_.load(); }
+
+  // Ends the thread; the places that are left end with the session.
+  void stop();
+
+  // Whether there is a connection by then.
+  auto connection(base::Time until) { return Connection{*this, until}; }
+
+  engine::Task<core::Outcome> perform(core::Command command);
+  // One round trip for all of them.
+  engine::Task<engine::Outcomes> renew(std::vector<core::RequestId> ids);
+
+  engine::Task<Result<std::vector<LockInfo>>> list(std::string prefix);
+  engine::Task<Result<LockInfo>> show(std::string name);
+
+ private:
+  // One request's stay.
+  struct Place {
+    std::string dir;  // the lock's node
+    core::Shape shape;
+    Duration window{};
+    std::string path = {};                 // its node in the queue; empty: perhaps there is none
+    std::vector<std::string> leases = {};  // a semaphore's permits, once it holds them
+    std::string badge = {};                // strategy=simple: a node that shows that it waits
+    std::uint64_t token = 0;
+    base::Time beat{};  // send time of what last proved that our session lives
+    base::Time due{};   // its date in the agenda
+    bool held = false;
+    bool watched = false;  // its own node, for a revocation
+    bool ending = false;   // its time is up
+  };
+  struct Known {
+    std::int64_t czxid = 0;
+    std::int32_t version = 0;
+    LockNote note;
+  };
+  // A request's next step: what its caller wants of it.
+  struct Step {
+    core::RequestId id;
+    base::Time started;
+    bool beat = true;    // keeps it alive if it waits
+    bool queue = true;   // else: busy, and out of the queue
+    bool first = false;  // it has just come: may yet be refused
+  };
+
+  struct Connection {
+    ZookeeperRecipe& recipe;
+    base::Time until;
+    bool await_ready() const noexcept { return recipe.session_->is_connected(); }
+    bool await_suspend(std::coroutine_handle<> waiter) { return recipe.park(waiter, until); }
+    bool await_resume() const noexcept { return recipe.session_->is_connected(); }
+  };
+  bool park(std::coroutine_handle<> waiter, base::Time until);
+
+  // zookeeper_recipe.cc
+  engine::Task<core::Outcome> acquire(std::string dir, core::Acquire acquire);
+  enum class Beat { no, yes };  // also keeps a waiter alive
+  engine::Task<core::Outcome> look(core::RequestId id, Beat beat);
+  engine::Task<core::Outcome> release(core::RequestId id);
+  engine::Task<core::Outcome> requeue(std::string dir, core::Requeue requeue);
+  engine::Task<core::Outcome> enqueue(std::string dir, core::Acquire acquire, Step step);
+  engine::Task<core::Outcome> settle(std::string dir, Step step, ZookeeperReply listed);
+  engine::Task<bool> recall(core::RequestId id);
+  engine::Task<LockNote> note_of(std::string dir, std::int64_t czxid, std::int32_t version);
+  engine::Task<ZookeeperReply> make_lock(std::string dir, LockNote note);
+  engine::Task<bool> is_semaphore_used(std::string dir, std::vector<std::string> children);
+  engine::Task<core::Outcome> leave(core::RequestId id, core::Outcome outcome);
+
+  // zookeeper_permits.cc
+  engine::Task<core::Outcome> enqueue_permits(std::string dir, core::Acquire acquire, Step step);
+  engine::Task<core::Outcome> settle_permits(std::string dir, Step step, LockNote note,
+                                             std::int32_t version);
+  engine::Task<core::Outcome> take_leases(std::string dir, Step step, Place place);
+  bool has_leases(const core::RequestId& id);
+  engine::Task<core::Outcome> look_permits(Place place, Step step);
+  engine::Task<core::Outcome> resize(std::string dir, std::uint32_t limit);
+
+  // zookeeper_simple.cc
+  engine::Task<core::Outcome> take_simple(std::string dir, Step step);
+  engine::Task<core::Outcome> leave_simple(core::RequestId id, Place place);
+  engine::Task<bool> put_on_badge(core::RequestId id, std::string dir);
+  engine::Detached take_off_badge(std::string badge);
+  std::string badges() const { return options_.root + "/%waiting"; }
+  engine::Task<std::vector<std::string>> badges_of(std::string dir);
+
+  // zookeeper_admin.cc
+  engine::Task<core::Outcome> revoke(std::string dir, core::Revoke revoke);
+  struct Holding {
+    std::vector<LockNode> holders;  // names with the path below the lock's node
+    std::vector<LockNode> queue;
+    LockNote note;
+    std::int32_t version = 0;
+    bool exists = false;
+    std::optional<Error> error;
+  };
+  engine::Task<Holding> holding(std::string dir);
+  engine::Task<Result<LockInfo>> describe(std::string name, std::string dir);
+  Party foreign(const ZookeeperReply& node) const;
+
+  // zookeeper_places.cc
+  std::optional<Place> find(const core::RequestId& id);
+  void put(const core::RequestId& id, Place place);  // unless it is there
+  void forget(const core::RequestId& id);
+  template <typename Change>
+  bool change(const core::RequestId& id, const Change& change) {
+    const std::lock_guard lock{mutex_};
+    const auto found = places_.find(id);
+    if (found != places_.end()) {
+      change(found->second);
+    }
+    return found != places_.end();
+  }
+  core::Outcome granted(const core::RequestId& id, base::Time started);
+  core::Outcome queued(const core::RequestId& id, base::Time beat, std::uint32_t ahead);
+  void watch_for(const std::string& path, const core::RequestId& id);
+  void on_changed(const std::string& path);
+  void on_expired();
+  void on_connected();
+  engine::Detached watch_own(core::RequestId id);
+  engine::Detached follow_up(core::RequestId id);
+  engine::Detached give_up(core::RequestId id);
+  void remember(const std::string& dir, Known known);
+  void run();
+  void wait(std::unique_lock<std::mutex>& lock, base::Time now);
+  std::vector<core::RequestId> take_due(base::Time now);
+  base::Time ends(const Place& place) const;
+
+  NodeKind kind_for(const core::Shape& shape, const LockNote& note,
+                    const std::vector<LockNode>& others) const;
+  bool is_known(const std::string& dir);
+  LockNote known_note(const std::string& dir);
+  LockNote::Kind fresh_kind(const core::Shape& shape) const;
+  std::string note_text(const core::RequestId& id, std::uint32_t permits,
+                        std::uint64_t token) const;
+  Duration lease() const noexcept { return session_->negotiated() - options_.tick; }
+
+  const ZookeeperOptions options_;
+  const engine::EngineOptions client_;
+  engine::Bell bell_;
+  std::atomic<std::uint64_t> changes_{1};
+
+  std::mutex mutex_;
+  std::unordered_map<core::RequestId, Place> places_;
+  std::unordered_map<std::string, Known> known_;
+  std::unordered_map<std::string, std::vector<core::RequestId>> watchers_;
+  // When to look whether a place's time is up.
+  std::set<std::pair<base::Time, core::RequestId>> agenda_;
+  std::vector<std::pair<base::Time, std::coroutine_handle<>>> parked_;
+  bool stopping_ = false;
+  std::condition_variable wake_;
+  std::unique_ptr<ZookeeperSession> session_;
+  std::thread caretaker_;
+};
+
+// Tokens are czxid x 2^12; nullopt at the end of what fits.
+std::optional<std::uint64_t> zookeeper_token(std::int64_t czxid);
+
+// An outcome that says no more.
+inline core::Outcome plain(core::Status status, std::uint32_t count = 0) {
+  return {.status = status, .count = count};
+}
+
+// How a request that did not succeed is reported.
+core::Outcome zookeeper_failure(const ZookeeperReply& reply);
+
+}  // namespace holdfast::engines

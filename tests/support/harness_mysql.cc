@@ -1,0 +1,78 @@
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/ids.h"
+#include "support/harness.h"
+#include "support/raw_mysql.h"
+#include "support/server.h"
+
+namespace holdfast::test {
+
+namespace {
+
+// The server refuses writes of those who are not its administrators.
+class ReadOnly : public Outage {
+ public:
+  explicit ReadOnly(const std::string& port) : server_{port} {
+    server_.ask("SET GLOBAL read_only=1");
+  }
+  ~ReadOnly() override { server_.ask("SET GLOBAL read_only=0"); }
+
+ private:
+  RawMysql server_;
+};
+
+// Outages concern a whole server: only the suites about them get one of their
+// own.
+bool needs_own_server() {
+  const auto* suite = ::testing::UnitTest::GetInstance()->current_test_suite();
+  return suite != nullptr && std::string_view{suite->name()}.find("Outage") != std::string::npos;
+}
+
+class MysqlHarness : public Harness {
+ public:
+  explicit MysqlHarness(std::string strategy) : strategy_{std::move(strategy)} {
+    if (needs_own_server()) {
+      own_ = std::make_unique<PrivateServer>("mariadb");
+    }
+    port_ = own_ ? std::to_string(own_->port()) : shared_server_port("mariadb");
+    prefix_ = "t_" + base::Id::random().hex().substr(0, 16) + "_";
+  }
+  ~MysqlHarness() override {
+    if (!own_) {
+      RawMysql server{port_};
+      const auto tables = server.ask("SHOW TABLES LIKE '" + prefix_ + "%'");
+      for (const auto& row : tables) {
+        server.ask("DROP TABLE `" + row.front() + "`");
+      }
+    }
+  }
+
+  std::string url() const override {
+    return "mysql://app@127.0.0.1:" + port_ + "/holdfast?prefix=" + prefix_;
+  }
+  std::string impatient_url() const override { return url() + "&timeout=200ms"; }
+  std::unique_ptr<Outage> begin_outage() override { return std::make_unique<ReadOnly>(port_); }
+
+ private:
+  const std::string strategy_;
+  std::unique_ptr<PrivateServer> own_;
+  std::string port_;
+  std::string prefix_;
+};
+
+}  // namespace
+
+HarnessEntry mysql_lease_harness() {
+  return {
+      .engine = "mysql",
+      .strategy = "lease",
+      .claims = {},
+      .make = []() -> std::unique_ptr<Harness> { return std::make_unique<MysqlHarness>("lease"); },
+      .missing = [] { return missing_program("mariadbd"); }};
+}
+
+}  // namespace holdfast::test

@@ -1,0 +1,55 @@
+#include "support/harness.h"
+#include "support/server.h"
+
+namespace holdfast::test {
+namespace {
+
+// A root of its own in the shared server; it vanishes with its last node. The
+// time-out is what every lease lasts.
+class ZookeeperHarness : public Harness {
+ public:
+  explicit ZookeeperHarness(std::string_view more = "") : more_{more} {}
+
+  std::string url() const override {
+    return "zookeeper://127.0.0.1:" + port_ + "/" + name_prefix() +
+           "?session_timeout=3s&tick=200ms" + more_;
+  }
+  Duration shortest_ttl() const override { return std::chrono::seconds{3}; }
+  Duration renewable_ttl() const override { return std::chrono::seconds{3}; }
+
+ private:
+  std::string more_;
+  const std::string port_ = shared_server_port("zookeeper");
+};
+
+std::optional<std::string> missing() {
+  if (auto java = missing_program("java")) {
+    return java;
+  }
+  return std::filesystem::exists("/usr/share/java/zookeeper.jar")
+             ? std::nullopt
+             : std::optional<std::string>{"zookeeper is not installed"};
+}
+
+}  // namespace
+
+HarnessEntry zookeeper_harness() {
+  return {.engine = "zookeeper",
+          .strategy = "",
+          .claims = {.lease = false, .outage = false},
+          .make = []() -> std::unique_ptr<Harness> { return std::make_unique<ZookeeperHarness>(); },
+          .missing = &missing};
+}
+
+HarnessEntry zookeeper_simple_harness() {
+  return {
+      .engine = "zookeeper",
+      .strategy = "simple",
+      .claims = {.fair = false, .shared = false, .permits = false, .lease = false, .outage = false},
+      .make = []() -> std::unique_ptr<Harness> {
+        return std::make_unique<ZookeeperHarness>("&strategy=simple");
+      },
+      .missing = &missing};
+}
+
+}  // namespace holdfast::test
