@@ -36,10 +36,13 @@ class PostgresFaults : public ::testing::Test {
     return std::stoi(store().sql().value(
         "SELECT count(*) FROM pg_stat_activity WHERE application_name = '" + app_ + "'"));
   }
+  // Also those that are just being made.
   void terminate_ours() {
-    store().sql().run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE " +
-                      std::string{"application_name = '"} + app_ + "'");
-    ASSERT_TRUE(eventually([&] { return connections() == 0; }));
+    ASSERT_TRUE(eventually([&] {
+      store().sql().run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE " +
+                        std::string{"application_name = '"} + app_ + "'");
+      return connections() == 0;
+    }));
   }
   // A role with no more than the documented privileges.
   std::string least_privileged(const std::string& more = "") {

@@ -1,5 +1,6 @@
 #include "engines/postgres/postgres_doorbell.h"
 
+#include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 
@@ -57,10 +58,7 @@ Doorbell::Doorbell(const Options& options, const core::SessionId& session)
 
 bool Doorbell::is_settled() {
   const std::lock_guard lock{mutex_};
-  look();
-  if (!rings_.empty()) {
-    eventfd_write(unread_.get(), 1);  // the descriptor must not fall silent over it
-  }
+  look_and_tell();
   return state_ == State::listening || state_ == State::impossible;
 }
 
@@ -96,7 +94,10 @@ Talk<bool> Doorbell::listen() {
   } else if (connected) {
     const auto listening = co_await session_.ask({.sql = &listen_});
     epoll_event event{.events = EPOLLIN, .data = {}};
-    if (listening && epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, session_.fd(), &event) == 0) {
+    // A copy, to be taken out by hand: libpq closes its own when it likes, and a
+    // forked child that has it as well would keep it in there.
+    watched_ = base::FileDescriptor{fcntl(session_.fd(), F_DUPFD_CLOEXEC, 0)};
+    if (listening && epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, watched_.get(), &event) == 0) {
       reached = State::listening;
     } else {
       session_.close();
@@ -105,6 +106,7 @@ Talk<bool> Doorbell::listen() {
   const std::lock_guard lock{mutex_};
   state_ = reached;
   looks_ = 0;
+  look_and_tell();  // libpq may have read more than its answer
   co_return reached == State::listening;
 }
 
@@ -127,6 +129,14 @@ std::vector<engine::Ring> Doorbell::answer() {
   return std::exchange(rings_, {});
 }
 
+// With mutex_ held, by others than answer().
+void Doorbell::look_and_tell() {
+  look();
+  if (!rings_.empty()) {
+    eventfd_write(unread_.get(), 1);  // the descriptor must not fall silent over it
+  }
+}
+
 // With mutex_ held. Takes what has come, and notices that the line is dead.
 void Doorbell::look() {
   if (state_ != State::listening) {
@@ -134,6 +144,8 @@ void Doorbell::look() {
   }
   std::vector<Notice> notices;
   if (!session_.take_notices(notices)) {
+    epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, watched_.get(), nullptr);
+    watched_ = {};
     session_.close();
     state_ = State::silent;
   }

@@ -40,6 +40,7 @@ class Doorbell {
 
   bool begin_connecting();
   void look();
+  void look_and_tell();
 
   const Options& options_;
   const std::string listen_;
@@ -50,6 +51,7 @@ class Doorbell {
   int looks_ = 0;  // since it listens
   std::vector<engine::Ring> rings_;
   Session session_;
+  base::FileDescriptor watched_;  // its socket
 };
 
 }  // namespace holdfast::engines::postgres

@@ -60,9 +60,7 @@ std::optional<std::string_view> Rows::at(int row, int column) const noexcept {
 }
 
 Session::Session(const Options& options)
-    : options_{options},
-      generation_{base::fork_generation()},
-      patience_{options.timeout} {}
+    : options_{options}, generation_{base::fork_generation()}, patience_{options.timeout} {}
 
 Session::~Session() {
   close();
