@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <cerrno>
 #include <mutex>
 #include <utility>
 
@@ -54,6 +55,11 @@ void configure(MYSQL* mysql, const MysqlOptions& options) {
   mysql_options(mysql, MYSQL_INIT_COMMAND, kSettings);
   mysql_options(mysql, MYSQL_INIT_COMMAND, kIsolation);
   mysql_options4(mysql, MYSQL_OPT_CONNECT_ATTR_ADD, "program_name", "holdfast");
+  if (options.socket.empty()) {
+    // Else the library takes "localhost" for a socket, wherever that is.
+    const unsigned tcp = MYSQL_PROTOCOL_TCP;
+    mysql_options(mysql, MYSQL_OPT_PROTOCOL, &tcp);
+  }
   const my_bool verify = options.tls == MysqlOptions::Tls::verify ? 1 : 0;
   if (options.tls != MysqlOptions::Tls::off) {
     const my_bool yes = 1;
@@ -84,7 +90,7 @@ bool MysqlSession::is_stale() const {
   // Between statements a server only speaks to say goodbye.
   char byte = 0;
   const auto got = recv(mysql_get_socket(mysql_), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-  return got >= 0;
+  return got >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
 }
 
 void MysqlSession::start(Step step, base::Duration timeout) {
@@ -173,10 +179,10 @@ void MysqlSession::finish_step() {
       return;
     case Step::query:
     case Step::next:
-      if (code_result_ > 0) {
+      // Also -1, "no more results": it is asked for only where more were promised,
+      // and said as well when the connection breaks in the middle of one.
+      if (code_result_ != 0) {
         fail_from_library();
-      } else if (code_result_ < 0) {
-        step_ = Step::idle;  // no more results
       } else if (mysql_field_count(mysql_) > 0) {
         step_ = Step::store;
       } else {
@@ -221,7 +227,7 @@ void MysqlSession::fail(unsigned code, std::string text, bool disconnected) {
 
 void MysqlSession::fail_from_library() {
   const unsigned code = mysql_errno(mysql_);
-  fail(code, mysql_error(mysql_), !connected_ || ends_connection(code));
+  fail(code, mysql_error(mysql_), !connected_ || code == kNoWord || ends_connection(code));
 }
 
 std::uint64_t MysqlSession::connection_id() const {
