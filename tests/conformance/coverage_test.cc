@@ -106,14 +106,15 @@ Row documented_as(const Capabilities& row) {
           row.clock};
 }
 
-#ifndef HOLDFAST_WITHOUT_SOME
 TEST(Coverage, TheDocumentedTableIsWhatTheEnginesDeclare) {
+#ifdef HOLDFAST_WITHOUT_SOME
+  GTEST_SKIP() << "the table is about all engines, and this build leaves some out";
+#endif
   std::vector<Row> expected;
   for (const Capabilities& row : declared()) expected.push_back(documented_as(row));
   EXPECT_THAT(table_below("## What each engine promises"),
               ::testing::UnorderedElementsAreArray(expected));
 }
-#endif
 
 TEST(Coverage, NoEngineIsBothBuiltAndPlanned) {
   for (const Row& row : table_below("## Planned")) {

@@ -72,6 +72,7 @@ std::span<const HarnessEntry> harnesses() {
 #endif
 #ifndef HOLDFAST_WITHOUT_POSTGRES
     list.push_back(postgres_lease_harness());
+    list.push_back(postgres_shedlock_harness());
 #endif
 #ifndef HOLDFAST_WITHOUT_REDIS
     list.push_back(redis_fair_harness());
