@@ -85,7 +85,7 @@ class Drawing {
     }
     const double span = std::chrono::duration<double, std::milli>{end_ - begin_}.count();
     out_ << R"(<text class="small" x=")" << kLabels << R"(" y="14">0 ms</text>)"
-         << R"(<text class="small" text-anchor="end" x=")" << kLabels + kWidth << "\" y=\"14\">"
+         << R"(<text class="small" text-anchor="end" x=")" << kLabels + kWidth << R"(" y="14">)"
          << span << " ms</text>\n</svg>\n";
     return out_.str();
   }

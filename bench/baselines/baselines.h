@@ -25,6 +25,13 @@ double flock_hand_overs(const std::string& directory, double seconds);
 // Release to entry in a process that sleeps: the median in µs.
 double flock_wake_up(const std::string& directory, double seconds);
 
+// PostgreSQL by hand, two awaited statements (INSERT, DELETE) a cycle and a
+// connection a thread: cycles/s.
+double postgres_cycles(const std::string& conninfo, unsigned threads, double seconds);
+// pg_advisory_unlock() to the return of pg_advisory_lock() elsewhere: the
+// median in µs.
+double postgres_wake_up(const std::string& conninfo, double seconds);
+
 // Calls `once(thread, i)` in every thread until the time is over: calls/s.
 double repeat(double seconds, unsigned threads,
               const std::function<void(unsigned thread, std::size_t i)>& once);

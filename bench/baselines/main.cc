@@ -1,4 +1,4 @@
-// bench_baselines NAME SECONDS DIRECTORY: prints one figure.
+// bench_baselines NAME SECONDS DIRECTORY (or a server's address): prints one figure.
 
 #include "baselines.h"
 
@@ -64,6 +64,15 @@ double measure(std::string_view name, double seconds, const std::string& directo
   if (name == "flock-P2") {
     return flock_wake_up(directory, seconds);
   }
+  if (name == "postgres-U1") {
+    return postgres_cycles(directory, 1, seconds);
+  }
+  if (name == "postgres-U32") {
+    return postgres_cycles(directory, 32, seconds);
+  }
+  if (name == "postgres-P2") {
+    return postgres_wake_up(directory, seconds);
+  }
   errno = EINVAL;
   give_up(std::string{name});
 }
@@ -75,7 +84,8 @@ int main(int argc, char** argv) {
   if (argc != 4) {
     std::fprintf(stderr,
                  "usage: bench_baselines sqlite-U1|fifo-C16|flock-U1|flock-C16|flock-P2 "
-                 "SECONDS DIRECTORY\n");
+                 "SECONDS DIRECTORY\n"
+                 "       bench_baselines postgres-U1|postgres-U32|postgres-P2 SECONDS CONNINFO\n");
     return 64;
   }
   std::printf("%.3f\n", baselines::measure(argv[1], std::atof(argv[2]), argv[3]));

@@ -69,6 +69,7 @@ std::span<const HarnessEntry> harnesses() {
     list.push_back(sqlite_harness());
     list.push_back(mysql_lease_harness());
     list.push_back(postgres_lease_harness());
+    list.push_back(postgres_shedlock_harness());
     list.push_back(redis_fair_harness());
     list.push_back(redis_simple_harness());
     list.push_back(redis_redisson_harness());

@@ -106,6 +106,7 @@ std::vector<HarnessEntry> harnesses_without(bool Claims::*promise);
 HarnessEntry memory_harness();
 HarnessEntry sqlite_harness();
 HarnessEntry postgres_lease_harness();
+HarnessEntry postgres_shedlock_harness();
 HarnessEntry redis_fair_harness();
 HarnessEntry mysql_lease_harness();
 HarnessEntry redis_simple_harness();

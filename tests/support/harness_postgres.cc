@@ -1,5 +1,6 @@
 #include "support/harness.h"
 #include "support/postgres_store.h"
+#include "support/server.h"
 
 namespace holdfast::test {
 namespace {
@@ -7,9 +8,9 @@ namespace {
 // Somebody's transaction locks the table; one can still look.
 class TableLock : public Outage {
  public:
-  explicit TableLock(const PostgresStore& store) : sql_{store.conninfo()} {
+  TableLock(const PostgresStore& store, const std::string& table) : sql_{store.conninfo()} {
     sql_.run("BEGIN");
-    sql_.run("LOCK TABLE " + store.schema() + ".locks IN EXCLUSIVE MODE");
+    sql_.run("LOCK TABLE " + store.schema() + "." + table + " IN EXCLUSIVE MODE");
   }
 
  private:
@@ -18,11 +19,17 @@ class TableLock : public Outage {
 
 class PostgresHarness : public Harness {
  public:
+  PostgresHarness(const std::string& strategy, std::string table)
+      : table_{std::move(table)}, store_{shared_server_port("postgres"), strategy} {}
+
   std::string url() const override { return store_.url(); }
   std::string impatient_url() const override { return store_.url("timeout=100ms"); }
-  std::unique_ptr<Outage> begin_outage() override { return std::make_unique<TableLock>(store_); }
+  std::unique_ptr<Outage> begin_outage() override {
+    return std::make_unique<TableLock>(store_, table_);
+  }
 
  private:
+  const std::string table_;
   PostgresStore store_;
 };
 
@@ -32,8 +39,21 @@ HarnessEntry postgres_lease_harness() {
   return {.engine = "postgres",
           .strategy = "lease",
           .claims = {},
-          .make = []() -> std::unique_ptr<Harness> { return std::make_unique<PostgresHarness>(); },
+          .make = []() -> std::unique_ptr<Harness> {
+            return std::make_unique<PostgresHarness>("lease", "locks");
+          },
           .missing = missing_postgres};
+}
+
+HarnessEntry postgres_shedlock_harness() {
+  return {
+      .engine = "postgres",
+      .strategy = "shedlock",
+      .claims = {.token = false, .fair = false, .shared = false, .permits = false, .event = false},
+      .make = []() -> std::unique_ptr<Harness> {
+        return std::make_unique<PostgresHarness>("shedlock", "shedlock");
+      },
+      .missing = missing_postgres};
 }
 
 }  // namespace holdfast::test

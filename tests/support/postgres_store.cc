@@ -11,8 +11,11 @@ namespace holdfast::test {
 
 PostgresStore::PostgresStore() : PostgresStore{shared_server_port("postgres")} {}
 
-PostgresStore::PostgresStore(const std::string& port)
-    : port_{port}, schema_{"t_" + base::Id::random().hex().substr(0, 16)} {
+PostgresStore::PostgresStore(const std::string& port, std::string strategy)
+    : port_{port},
+      strategy_{std::move(strategy)},
+      schema_{"t_" + base::Id::random().hex().substr(0, 16)} {
+  sql().run("CREATE SCHEMA " + schema_);
   auto client = Client::open(url());
   if (!client) {
     throw std::runtime_error{client.error().text};
@@ -35,8 +38,8 @@ std::string PostgresStore::url(const std::string& options) const {
 }
 
 std::string PostgresStore::url_of(const std::string& user, const std::string& options) const {
-  return "postgres://" + user + "@127.0.0.1:" + port_ + "/postgres?schema=" + schema_ +
-         (options.empty() ? "" : "&" + options);
+  return "postgres://" + user + "@127.0.0.1:" + port_ + "/postgres?strategy=" + strategy_ +
+         "&schema=" + schema_ + (options.empty() ? "" : "&" + options);
 }
 
 std::string PostgresStore::conninfo() const {

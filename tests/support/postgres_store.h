@@ -12,7 +12,7 @@ namespace holdfast::test {
 class PostgresStore {
  public:
   PostgresStore();  // in the shared server
-  explicit PostgresStore(const std::string& port);
+  explicit PostgresStore(const std::string& port, std::string strategy = "lease");
   ~PostgresStore();
   PostgresStore(const PostgresStore&) = delete;
   PostgresStore& operator=(const PostgresStore&) = delete;
@@ -27,8 +27,9 @@ class PostgresStore {
   RawPostgres& sql();  // connects when first used
 
  private:
-  std::string port_;
-  std::string schema_;
+  const std::string port_;
+  const std::string strategy_;
+  const std::string schema_;
   std::optional<RawPostgres> sql_;
 };
 

@@ -61,7 +61,7 @@ class TortureMutants : public testing::TestWithParam<Mistake> {
   TempDir dir_;
 };
 
-TEST_P(TortureMutants, AreCaught) {
+TEST_P(TortureMutants, AreCaughtLongRun) {
   std::string others;
   for (int attempt = 1; attempt <= 15; ++attempt) {
     for (const std::string& property : found(attempt)) {

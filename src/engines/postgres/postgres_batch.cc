@@ -133,6 +133,9 @@ Batch::Way Batch::way_for(const Entry& entry) const {
   if (std::holds_alternative<core::Release>(operation)) {
     return Way::release;
   }
+  if (const auto* requeue = std::get_if<core::Requeue>(&operation)) {
+    return is_plain(requeue->next) && requeue->id != requeue->next.id ? Way::requeue : Way::record;
+  }
   return std::holds_alternative<core::Renew>(operation) ? Way::renew : Way::record;
 }
 
@@ -184,6 +187,15 @@ Call Batch::change_call(const Entries& entries, const std::string& one,
   return {.sql = &many, .values = {shared_.test_time(), names.bytes(), requests.bytes()}};
 }
 
+Call Batch::requeue_call(const Entry& entry) const {
+  const auto& requeue = std::get<core::Requeue>(commands_[entry.commands.front()].operation);
+  const Party& party = shared_.client.party;
+  return {.sql = &shared_.sql.requeue_one,
+          .values = {shared_.test_time(), entry.key, binary(requeue.id), binary(requeue.next.id),
+                     binary(requeue.next.session), binary(requeue.next.ttl), escaped(party.label),
+                     escaped(party.host), binary(party.pid)}};
+}
+
 Call Batch::read_call(const Entries& entries) const {
   ArrayOf names{Element::text};
   for (const Entry* entry : entries) {
@@ -197,6 +209,7 @@ Talk<bool> Batch::first_round() {
   const Entries releases = on(Way::release);
   const Entries renewals = on(Way::renew);
   const Entries takes = on(Way::take);
+  const Entries requeues = on(Way::requeue);
   const Entries reads = on(Way::record);
   std::vector<Call> calls;
   if (!releases.empty()) {
@@ -211,12 +224,19 @@ Talk<bool> Batch::first_round() {
   if (!reads.empty()) {
     calls.push_back(read_call(reads));
   }
+  for (const Entry* entry : requeues) {
+    calls.push_back(requeue_call(*entry));
+  }
   const auto results = co_await session_.exchange(std::move(calls));
   std::size_t next = 0;
   for (const Entries* entries : {&releases, &renewals, &takes, &reads}) {
     if (!entries->empty()) {
       take_rows(*entries, results[next++], entries == &reads);
     }
+  }
+  for (Entry* entry : requeues) {
+    const Entries alone{entry};
+    take_rows(alone, results[next++], false);
   }
   co_return session_.is_open();
 }
@@ -271,6 +291,7 @@ void Batch::settle_short_way(Entry& entry, const Rows& rows, int index) {
     outcomes_[place] = {.status = renewed ? Status::renewed : Status::granted,
                         .token = row.token.value_or(0),
                         .lease_for = row.ttl.value_or(core::Duration{})};
+    outcomes_[place].gave_back = std::holds_alternative<core::Requeue>(commands_[place].operation);
   }
   entry.way = Way::done;
 }

@@ -39,7 +39,7 @@ class Batch {
   engine::Talk<engine::Outcomes> run();
 
  private:
-  enum class Way : std::uint8_t { take, release, renew, record, done };
+  enum class Way : std::uint8_t { take, release, renew, requeue, record, done };
 
   struct Entry {
     std::string key;  // the name as the table has it
@@ -60,6 +60,7 @@ class Batch {
 
   Call take_call(const Entries& entries) const;
   Call change_call(const Entries& entries, const std::string& one, const std::string& many) const;
+  Call requeue_call(const Entry& entry) const;
   Call read_call(const Entries& entries) const;
   Call write_call(const Entries& entries) const;
 

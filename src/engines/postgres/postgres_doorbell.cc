@@ -1,9 +1,12 @@
 #include "engines/postgres/postgres_doorbell.h"
 
+#include <fcntl.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 
 #include <charconv>
 #include <optional>
+#include <utility>
 
 namespace holdfast::engines::postgres {
 namespace {
@@ -47,10 +50,15 @@ Doorbell::Doorbell(const Options& options, const core::SessionId& session)
     : options_{options},
       listen_{"LISTEN " + channel_of(session)},
       epoll_{epoll_create1(EPOLL_CLOEXEC)},
-      session_{options} {}
+      unread_{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)},
+      session_{options} {
+  epoll_event event{.events = EPOLLIN, .data = {}};
+  epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, unread_.get(), &event);
+}
 
 bool Doorbell::is_settled() {
   const std::lock_guard lock{mutex_};
+  look_and_tell();
   return state_ == State::listening || state_ == State::impossible;
 }
 
@@ -86,7 +94,10 @@ Talk<bool> Doorbell::listen() {
   } else if (connected) {
     const auto listening = co_await session_.ask({.sql = &listen_});
     epoll_event event{.events = EPOLLIN, .data = {}};
-    if (listening && epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, session_.fd(), &event) == 0) {
+    // A copy, to be taken out by hand: libpq closes its own when it likes, and a
+    // forked child that has it as well would keep it in there.
+    watched_ = base::FileDescriptor{fcntl(session_.fd(), F_DUPFD_CLOEXEC, 0)};
+    if (listening && epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, watched_.get(), &event) == 0) {
       reached = State::listening;
     } else {
       session_.close();
@@ -95,6 +106,7 @@ Talk<bool> Doorbell::listen() {
   const std::lock_guard lock{mutex_};
   state_ = reached;
   looks_ = 0;
+  look_and_tell();  // libpq may have read more than its answer
   co_return reached == State::listening;
 }
 
@@ -110,23 +122,38 @@ bool Doorbell::may_have_missed() {
 }
 
 std::vector<engine::Ring> Doorbell::answer() {
-  std::vector<engine::Ring> rings;
   const std::lock_guard lock{mutex_};
+  eventfd_t count = 0;
+  eventfd_read(unread_.get(), &count);
+  look();
+  return std::exchange(rings_, {});
+}
+
+// With mutex_ held, by others than answer().
+void Doorbell::look_and_tell() {
+  look();
+  if (!rings_.empty()) {
+    eventfd_write(unread_.get(), 1);  // the descriptor must not fall silent over it
+  }
+}
+
+// With mutex_ held. Takes what has come, and notices that the line is dead.
+void Doorbell::look() {
   if (state_ != State::listening) {
-    return rings;
+    return;
   }
   std::vector<Notice> notices;
   if (!session_.take_notices(notices)) {
-    // The next look at the queue, which comes within a second, listens again.
+    epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, watched_.get(), nullptr);
+    watched_ = {};
     session_.close();
     state_ = State::silent;
   }
   for (const Notice& notice : notices) {
     if (const auto ring = parse(notice.payload)) {
-      rings.push_back(*ring);
+      rings_.push_back(*ring);
     }
   }
-  return rings;
 }
 
 }  // namespace holdfast::engines::postgres

@@ -39,14 +39,19 @@ class Doorbell {
   enum class State : std::uint8_t { silent, connecting, listening, impossible };
 
   bool begin_connecting();
+  void look();
+  void look_and_tell();
 
   const Options& options_;
   const std::string listen_;
   base::FileDescriptor epoll_;
+  base::FileDescriptor unread_;  // readable while rings_ waits to be answered
   std::mutex mutex_;
   State state_ = State::silent;
   int looks_ = 0;  // since it listens
+  std::vector<engine::Ring> rings_;
   Session session_;
+  base::FileDescriptor watched_;  // its socket
 };
 
 }  // namespace holdfast::engines::postgres

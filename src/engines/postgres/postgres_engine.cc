@@ -8,6 +8,7 @@
 #include "engine/batch.h"
 #include "engine/describe.h"
 #include "engines/postgres/postgres_errors.h"
+#include "engines/postgres/postgres_shedlock.h"
 #include "engines/relational/odd_bytes.h"
 
 namespace holdfast::engines {
@@ -18,13 +19,16 @@ using postgres::Options;
 using postgres::Strategy;
 
 std::span<const Capabilities> capability_rows() {
-  static const std::array rows{[] {
-    Capabilities row;
-    row.engine = "postgres";
-    row.strategy = "lease";
-    row.clock = "store";
-    return row;
-  }()};
+  static const std::array rows{
+      [] {
+        Capabilities row;
+        row.engine = "postgres";
+        row.strategy = "lease";
+        row.clock = "store";
+        return row;
+      }(),
+      postgres::ShedlockEngine::row(),
+  };
   return rows;
 }
 
@@ -34,8 +38,14 @@ Result<std::unique_ptr<engine::Engine>> open_postgres(const engine::Url& url,
   if (!options) {
     return tl::unexpected{options.error()};
   }
-  if (options->strategy != Strategy::lease) {
-    return fail(ErrorCode::unsupported, "postgres knows strategy=lease only");
+  switch (options->strategy) {
+    case Strategy::lease:
+      break;
+    case Strategy::shedlock:
+      return postgres::ShedlockEngine::open(*options, client);
+    case Strategy::row:
+    case Strategy::advisory:
+      return fail(ErrorCode::unsupported, "this strategy is not built in yet");
   }
   return LeaseEngine::open(*options, client);
 }

@@ -159,9 +159,11 @@ Result<Options> Options::from(const Url& url) {
   options.connection = *std::move(connection);
   options.strategy = static_cast<Strategy>(query.choice("strategy", kStrategies));
   options.pooler = static_cast<Pooler>(query.choice("pooler", kPoolers));
-  options.schema = query.text("schema", options.schema);
+  options.schema =
+      query.text("schema", options.strategy == Strategy::shedlock ? "public" : options.schema);
   options.table = query.text("table");
   options.timeout = query.duration("timeout", options.timeout);
+  options.lock_at_least = query.duration("lock_at_least", options.lock_at_least);
   options.max_sessions = query.number("max_sessions", options.max_sessions, 1, 1000);
   if (auto good = query.finish(); !good) {
     return tl::unexpected{good.error()};

@@ -34,8 +34,9 @@ struct Options {
 
   // strategy=row, advisory: sessions that may hold a lock at the same time.
   std::uint64_t max_sessions = 16;
-  // strategy=shedlock, row.
+  // strategy=shedlock, in `schema`: its table, and ShedLock's lockAtLeastFor.
   std::string table;
+  Duration lock_at_least{};
 
   static Result<Options> from(const engine::Url& url);
 };

@@ -60,7 +60,7 @@ std::optional<std::string_view> Rows::at(int row, int column) const noexcept {
 }
 
 Session::Session(const Options& options)
-    : options_{options}, generation_{base::fork_generation()} {}
+    : options_{options}, generation_{base::fork_generation()}, patience_{options.timeout} {}
 
 Session::~Session() {
   close();
@@ -75,6 +75,14 @@ void Session::close() noexcept {
   prepared_.clear();
 }
 
+// What comes unasked and is fatal is the server's goodbye.
+void Session::on_notice(void* session, const pg_result* notice) {
+  const char* severity = PQresultErrorField(notice, PG_DIAG_SEVERITY_NONLOCALIZED);
+  if (severity != nullptr && std::string_view{severity} == "FATAL") {
+    static_cast<Session*>(session)->leaving_ = true;
+  }
+}
+
 bool Session::is_open() noexcept {
   // What a server says unasked is mostly that it is leaving: the news, then the end.
   for (int i = 0; i < 2 && connection_ != nullptr; ++i) {
@@ -82,7 +90,7 @@ bool Session::is_open() noexcept {
     if (socket.fd < 0 || PQstatus(connection_) != CONNECTION_OK) {
       close();
     } else if (poll(&socket, 1, 0) == 1) {
-      if (PQconsumeInput(connection_) == 0) {
+      if (PQconsumeInput(connection_) == 0 || PQisBusy(connection_) != 0 || leaving_) {
         close();
       }
     } else {
@@ -98,6 +106,10 @@ int Session::server_version() const noexcept {
 
 bool Session::has_tls() const noexcept {
   return connection_ != nullptr && PQsslInUse(connection_) != 0;
+}
+
+int Session::backend_pid() const noexcept {
+  return connection_ == nullptr ? 0 : PQbackendPID(connection_);
 }
 
 int Session::fd() const noexcept {
@@ -125,8 +137,8 @@ Talk<Result<void>> Session::connect() {
   }
   PQsetErrorVerbosity(connection_, PQERRORS_VERBOSE);  // has the SQLSTATE in it
   // Warnings of the server do not belong on the program's standard error.
-  PQsetNoticeReceiver(
-      connection_, [](void*, const pg_result*) {}, nullptr);
+  leaving_ = false;
+  PQsetNoticeReceiver(connection_, &Session::on_notice, this);
   auto shaken = co_await shake_hands(until);
   if (!shaken) {
     close();
@@ -250,7 +262,7 @@ Talk<Result<void>> Session::await_input(base::Time until) {
 
 Talk<std::vector<Result<Rows>>> Session::exchange(std::vector<Call> calls) {
   std::vector<Result<Rows>> results;
-  const base::Time until = base::BootClock::now() + options_.timeout;
+  const base::Time until = base::BootClock::now() + patience_;
   std::optional<Error> broken;
   std::optional<Result<Rows>> current;
   if (!send(calls)) {
@@ -346,7 +358,7 @@ bool Session::take_notices(std::vector<Notice>& notices) {
     notices.push_back({.channel = notify->relname, .payload = notify->extra});
     PQfreemem(notify);
   }
-  return PQstatus(connection_) == CONNECTION_OK;
+  return PQstatus(connection_) == CONNECTION_OK && !leaving_;
 }
 
 Result<std::map<std::string, std::string>> Session::parse_keywords(const std::string& conninfo) {

@@ -72,6 +72,10 @@ class Session {
 
   engine::Talk<Result<void>> connect();
   void close() noexcept;
+  int backend_pid() const noexcept;
+  // How long the answer to a statement may take, from now on; the server's
+  // own limit is another matter.
+  void set_patience(Duration patience) noexcept { patience_ = patience; }
 
   // All calls in one round trip, each its own transaction.
   engine::Talk<std::vector<Result<Rows>>> exchange(std::vector<Call> calls);
@@ -94,12 +98,15 @@ class Session {
   engine::Talk<Result<void>> await_input(base::Time until);
   Result<Rows> take_result(pg_result* result);
   Error gone(ErrorCode code);
+  static void on_notice(void* session, const pg_result* notice);
   std::string why() const;
 
   const Options& options_;
   const std::uint64_t generation_;
+  Duration patience_;
   pg_conn* connection_ = nullptr;
   bool pooled_ = false;
+  bool leaving_ = false;
   std::set<const std::string*> prepared_;
   std::vector<const std::string*> preparing_;
 };

@@ -108,12 +108,20 @@ constexpr std::string_view kLetGo =
     "holder = NULL, host = NULL, pid = NULL, since = NULL, until = NULL";
 constexpr std::string_view kProlong = "version = l.version + 1, until = c.now + l.ttl";
 
+// Back and taken again, by the same process: $4 is the new request.
+constexpr std::string_view kPassOn =
+    "version = l.version + 1, last_token = greatest(l.last_token + 1, c.floor) + 63, "
+    "token = greatest(l.last_token + 1, c.floor), request = $4::uuid, session = $5::uuid, "
+    "ttl = $6::interval, holder = $7::text, host = $8::text, pid = $9::bigint, since = c.now, "
+    "until = c.now + $6::interval";
+
 constexpr std::string_view kChangeOne = R"sql(
 WITH {clock}, {u},
 t AS (UPDATE {s}.locks l SET {set} FROM c
-  WHERE l.name = $2::text AND l.request = $3::uuid AND l.record IS NULL AND l.until > c.now
+  WHERE l.name = $2::text AND l.request = $3::uuid AND l.record IS NULL AND l.until > c.now{and}
   RETURNING l.name, {columns})
 {done})sql";
+constexpr std::string_view kAndUnfenced = " AND NOT l.fenced AND l.last_token < 9007199254740000";
 constexpr std::string_view kChangeMany = R"sql(
 WITH {clock}, {u}{p},
 t AS (UPDATE {s}.locks l SET {set} FROM p, c WHERE l.name = p.name RETURNING l.name, {columns})
@@ -184,14 +192,14 @@ UPDATE {s}.meta SET token_floor = greatest(token_floor,
   (SELECT max(gone.last_token) + 1 FROM gone))
 WHERE EXISTS (SELECT FROM gone))sql";
 
-// The row lock makes whoever is about to take the lock over be first or see
-// that there is a fence.
+// The row changes with it, so that whoever is about to take the lock over is
+// either first or sees that there is a fence.
 constexpr std::string_view kMakeFence = R"sql(
 WITH l AS (UPDATE {s}.locks l SET fenced = true, version = l.version + 1
-  WHERE l.name = $1::text AND NOT l.fenced AND l.last_token >= $2::bigint
-    AND l.last_token - 63 <= $2::bigint RETURNING l.name, l.last_token)
-INSERT INTO {s}.fences AS f (name, token) SELECT l.name, l.last_token - 63 FROM l
-ON CONFLICT (name) DO UPDATE SET token = greatest(f.token, excluded.token) RETURNING f.token)sql";
+  WHERE l.name = $1::text AND l.version = $2::bigint RETURNING l.name)
+INSERT INTO {s}.fences AS f (name, token) SELECT l.name, $3::bigint FROM l
+ON CONFLICT (name) DO UPDATE SET token = greatest(f.token, excluded.token)
+RETURNING f.token)sql";
 
 constexpr std::string_view kPrivileges = R"sql(
 SELECT has_schema_privilege('{s}', 'USAGE'),
@@ -212,8 +220,11 @@ LeaseSql::LeaseSql(std::string_view schema) {
     made = replaced(std::move(made), "{columns}", kColumns);
     return replaced(std::move(made), "{s}", schema);
   };
-  const auto change_one = [&](std::string_view set, std::string_view more) {
-    return complete(replaced(replaced(std::string{kChangeOne}, "{u}", kOne), "{set}", set), more);
+  const auto change_one = [&](std::string_view set, std::string_view more,
+                              std::string_view condition = "") {
+    std::string made = replaced(std::string{kChangeOne}, "{u}", kOne);
+    made = replaced(std::move(made), "{and}", condition);
+    return complete(replaced(std::move(made), "{set}", set), more);
   };
   const auto change_many = [&](std::string_view set, std::string_view more) {
     std::string made = replaced(std::string{kChangeMany}, "{u}", kMany);
@@ -237,6 +248,7 @@ LeaseSql::LeaseSql(std::string_view schema) {
   release_one = change_one(kLetGo, kNoFlush);
   release = change_many(kLetGo, kNoFlush);
   renew_one = change_one(kProlong, "");
+  requeue_one = change_one(kPassOn, "", kAndUnfenced);
   renew = change_many(kProlong, "");
   read = complete(kRead);
   write = write_with("", "", "", "");

@@ -19,6 +19,7 @@ struct LeaseSql {
   std::string take;    // grants free locks, new ones included
   std::string release_one;
   std::string release;
+  std::string requeue_one;
   std::string renew_one;
   std::string renew;
   std::string read;          // rows by name, and at least one line: the time and the token floor
@@ -28,7 +29,7 @@ struct LeaseSql {
   std::string tidy;
   std::string version;
   std::string privileges;
-  std::string make_fence;
+  std::string make_fence;  // no row: the lock has changed meanwhile
 };
 
 enum RowColumn : int {

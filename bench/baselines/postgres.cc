@@ -1,0 +1,94 @@
+// PostgreSQL by hand: what a lock costs with plain statements.
+#include <libpq-fe.h>
+
+#include <algorithm>
+#include <memory>
+#include <thread>
+
+#include "baselines.h"
+
+namespace baselines {
+namespace {
+
+constexpr std::size_t kNames = 100;
+constexpr std::chrono::milliseconds kBetweenHandOvers{50};
+
+class Connection {
+ public:
+  explicit Connection(const std::string& conninfo) : connection_{PQconnectdb(conninfo.c_str())} {
+    if (PQstatus(connection_) != CONNECTION_OK) {
+      give_up(PQerrorMessage(connection_));
+    }
+    PQsetNoticeReceiver(
+        connection_, [](void*, const PGresult*) {}, nullptr);
+  }
+  ~Connection() { PQfinish(connection_); }
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  void run(const char* sql) { check(PQexec(connection_, sql)); }
+  void prepare(const char* name, const char* sql) {
+    check(PQprepare(connection_, name, sql, 0, nullptr));
+  }
+  void execute(const char* name, const char* value, const char* other) {
+    const char* values[] = {value, other};
+    check(PQexecPrepared(connection_, name, 2, values, nullptr, nullptr, 0));
+  }
+
+ private:
+  void check(PGresult* result) {
+    const ExecStatusType status = PQresultStatus(result);
+    if (status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK) {
+      give_up(PQerrorMessage(connection_));
+    }
+    PQclear(result);
+  }
+
+  PGconn* connection_;
+};
+
+}  // namespace
+
+double postgres_cycles(const std::string& conninfo, unsigned threads, double seconds) {
+  Connection owner{conninfo};
+  owner.run("DROP TABLE IF EXISTS bench_by_hand");
+  owner.run("CREATE TABLE bench_by_hand (name text PRIMARY KEY, owner text NOT NULL)");
+  std::vector<std::unique_ptr<Connection>> connections;
+  for (unsigned thread = 0; thread < threads; ++thread) {
+    connections.push_back(std::make_unique<Connection>(conninfo));
+    connections.back()->prepare("take", "INSERT INTO bench_by_hand VALUES ($1, $2)");
+    connections.back()->prepare("free", "DELETE FROM bench_by_hand WHERE name = $1 AND owner = $2");
+  }
+  const double rate = repeat(seconds, threads, [&](unsigned thread, std::size_t i) {
+    const std::string name = std::to_string(thread) + ":" + std::to_string(i % kNames);
+    connections[thread]->execute("take", name.c_str(), "0123456789abcdef0123456789abcdef");
+    connections[thread]->execute("free", name.c_str(), "0123456789abcdef0123456789abcdef");
+  });
+  owner.run("DROP TABLE bench_by_hand");
+  return rate;
+}
+
+double postgres_wake_up(const std::string& conninfo, double seconds) {
+  Connection holder{conninfo};
+  Connection waiter{conninfo};
+  std::vector<double> gaps;
+  const auto end = Clock::now() + std::chrono::duration<double>{seconds};
+  while (Clock::now() < end) {
+    holder.run("SELECT pg_advisory_lock(42)");
+    Clock::time_point entered;
+    std::jthread next{[&] {
+      waiter.run("SELECT pg_advisory_lock(42)");
+      entered = Clock::now();
+    }};
+    std::this_thread::sleep_for(kBetweenHandOvers);
+    const Clock::time_point released = Clock::now();
+    holder.run("SELECT pg_advisory_unlock(42)");
+    next.join();
+    waiter.run("SELECT pg_advisory_unlock(42)");
+    gaps.push_back(std::chrono::duration<double, std::micro>{entered - released}.count());
+  }
+  std::sort(gaps.begin(), gaps.end());
+  return gaps.empty() ? 0 : gaps[gaps.size() / 2];
+}
+
+}  // namespace baselines
