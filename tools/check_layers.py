@@ -109,9 +109,9 @@ def vendor_problem(path, layer, engine, header):
     if header.startswith(VENDORS.get(layer, ())):
         return None
     if engine and header.startswith(SESSION_VENDORS.get(engine, ("\0",))):
-        if path.stem == f"{engine}_session":
+        if path.stem in (f"{engine}_session", f"{engine}_guard"):
             return None
-        return f"only {engine}_session may include the vendor's header"
+        return f"only {engine}_session (and {engine}_guard) may include the vendor's header"
     if str(path) == "include/holdfast/asio.h" and header.startswith("boost/asio"):
         return None
     return f"{layer} may not include this; see VENDORS in tools/check_layers.py"

@@ -13,7 +13,8 @@ namespace holdfast {
 
 namespace client {
 class LeaseHandle;  // what a Lease is made of; private to the library
-}
+class Guard;
+}  // namespace client
 
 // Why lost() fired.
 enum class LossReason : std::uint8_t {
@@ -61,12 +62,20 @@ class Lease {
   // outcome_unknown: no reply; the lock frees itself at expiry.
   Result<void> release();
 
+  // For data in the same database as the locks (postgres, mysql): a condition
+  // for the WHERE of your own statements. It is true while this grant is the
+  // current one, and no other can follow before your transaction ends. Asks the
+  // store the first time. lease_lost, unsupported, unavailable. See also
+  // guard() and guarded_commit() in <holdfast/postgres.h>.
+  Result<std::string> fence_sql() const;
+
   // Releases without waiting for the answer; a later acquire by this process
   // is ordered behind it.
   void release_in_background() noexcept;
 
  private:
   friend class Client;
+  friend class client::Guard;
   std::unique_ptr<client::LeaseHandle> handle_;
 };
 

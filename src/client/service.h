@@ -142,6 +142,7 @@ class LeaseHandle {
   const LeaseState& state() const noexcept { return *state_; }
   bool is_ours() const noexcept { return service_->is_ours(); }
   bool released() const noexcept { return released_; }
+  Result<engine::Engine*> engine() { return service_->engine(); }
   Result<void> release();
   void release_in_background() noexcept;
 

@@ -39,6 +39,13 @@ struct Patience {
 inline constexpr Patience Patience::for_outcomes{base::kNever};
 inline constexpr Patience Patience::none{base::Time::min()};
 
+// A connection of the user's own to the database that keeps the locks.
+struct NativeConnection {
+  std::string_view type;  // the vendor's: "PGconn", "MYSQL"
+  void* handle = nullptr;
+};
+enum class AfterGuard : std::uint8_t { go_on, commit };
+
 // A conversation between this process and one store.
 //
 // Threads: the client calls submit() for one lane from one thread at a time
@@ -81,6 +88,15 @@ class Engine {
   // Housekeeping, now and then by an idle client: forget idle names and dead
   // sessions without letting any token fall.
   virtual void tidy() {}
+
+  // For those who keep their data in the same database: a condition for their
+  // own statements, true while the grant that `token` belongs to is the current
+  // one. It also keeps others from the lock until the transaction ends.
+  virtual Result<std::string> fence_sql(std::string_view name, std::uint64_t token);
+  // Checks that condition inside the transaction that is open on `connection`,
+  // then commits if asked to. lease_lost: the transaction was rolled back.
+  virtual Result<void> guard(std::string_view name, std::uint64_t token,
+                             const NativeConnection& connection, AfterGuard after);
 
   virtual Result<std::vector<LockInfo>> list(std::string_view prefix) = 0;
   virtual Result<LockInfo> show(std::string_view name) = 0;  // empty if nobody uses it

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <atomic>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -37,6 +39,9 @@ class LeaseEngine : public engine::Engine {
   std::vector<engine::Ring> answer_doorbell() override;
   bool may_have_changed() override { return !inherited() && doorbell_.may_have_missed(); }
   void tidy() override;
+  Result<std::string> fence_sql(std::string_view name, std::uint64_t token) override;
+  Result<void> guard(std::string_view name, std::uint64_t token,
+                     const engine::NativeConnection& connection, engine::AfterGuard after) override;
   Result<std::vector<LockInfo>> list(std::string_view prefix) override;
   Result<LockInfo> show(std::string_view name) override;
   Result<void> init() override;
@@ -50,6 +55,7 @@ class LeaseEngine : public engine::Engine {
   engine::Talk<engine::Outcomes> run_batch(std::span<const core::Command> batch);
   void listen_in_background();
   engine::Talk<bool> tidy_up();
+  engine::Talk<Result<void>> make_fence(std::string key, std::uint64_t token);
   engine::Talk<Result<std::vector<LockInfo>>> find(std::string key,
                                                    std::optional<std::string> prefix);
   engine::Talk<Result<void>> create();
@@ -60,6 +66,9 @@ class LeaseEngine : public engine::Engine {
   Doorbell doorbell_;
   Session session_;  // the lane's
   Desk desk_;
+  // Grants that have their fence, by the first token of their block.
+  std::mutex fences_mutex_;
+  std::map<std::string, std::uint64_t> fences_;
   engine::TalkConversation<engine::Outcomes> lane_;
   engine::TalkConversation<bool> bell_;
   std::atomic<bool> bell_taken_{false};

@@ -184,14 +184,14 @@ UPDATE {s}.meta SET token_floor = greatest(token_floor,
   (SELECT max(gone.last_token) + 1 FROM gone))
 WHERE EXISTS (SELECT FROM gone))sql";
 
-// The row lock makes whoever is about to take the lock over be first or see
-// that there is a fence.
+// The row changes with it, so that whoever is about to take the lock over is
+// either first or sees that there is a fence.
 constexpr std::string_view kMakeFence = R"sql(
 WITH l AS (UPDATE {s}.locks l SET fenced = true, version = l.version + 1
-  WHERE l.name = $1::text AND NOT l.fenced AND l.last_token >= $2::bigint
-    AND l.last_token - 63 <= $2::bigint RETURNING l.name, l.last_token)
-INSERT INTO {s}.fences AS f (name, token) SELECT l.name, l.last_token - 63 FROM l
-ON CONFLICT (name) DO UPDATE SET token = greatest(f.token, excluded.token) RETURNING f.token)sql";
+  WHERE l.name = $1::text AND l.version = $2::bigint RETURNING l.name)
+INSERT INTO {s}.fences AS f (name, token) SELECT l.name, $3::bigint FROM l
+ON CONFLICT (name) DO UPDATE SET token = greatest(f.token, excluded.token)
+RETURNING f.token)sql";
 
 constexpr std::string_view kPrivileges = R"sql(
 SELECT has_schema_privilege('{s}', 'USAGE'),

@@ -28,7 +28,7 @@ struct LeaseSql {
   std::string tidy;
   std::string version;
   std::string privileges;
-  std::string make_fence;
+  std::string make_fence;  // no row: the lock has changed meanwhile
 };
 
 enum RowColumn : int {
