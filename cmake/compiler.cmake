@@ -23,6 +23,12 @@ if(HOLDFAST_SANITIZE)
   add_link_options(-fsanitize=${HOLDFAST_SANITIZE})
 endif()
 
+if(HOLDFAST_COVERAGE)
+  set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O0 -g1")
+  add_compile_options(--coverage -fprofile-update=atomic)
+  add_link_options(--coverage)
+endif()
+
 find_program(HOLDFAST_CCACHE ccache)
 if(HOLDFAST_CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${HOLDFAST_CCACHE})

@@ -6,7 +6,8 @@
                                                itself when nobody used it for a while
 
 Both print `key=value` lines (port, pid and what the kind adds) and an empty line when the server
-answers. KIND is a module of tools/servers:
+answers. KIND is a module of tools/servers; what follows a `-` in it tells several servers of that
+kind apart:
 
   prepare(run)       once, in an empty run.dir
   command(run)       what to start, as a list
@@ -43,7 +44,7 @@ class Run:
     """One server: where it lives, and what was asked of it."""
 
     def __init__(self, kind, directory, options):
-        self.kind = importlib.import_module(f"servers.{kind}")
+        self.kind = importlib.import_module("servers." + kind.partition("-")[0])
         self.dir = os.path.abspath(directory)
         self.data = os.path.join(self.dir, "data")
         self.log = os.path.join(self.dir, "log")

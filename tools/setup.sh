@@ -22,6 +22,8 @@ packages=(
   zookeeper python3-kazoo libcurator-recipes-java default-jre-headless
   # lint
   clang-tidy clang-format
+  # fuzzing
+  clang libclang-rt-14-dev
 )
 
 if ! command -v dpkg-query >/dev/null; then

@@ -8,7 +8,7 @@ source tools/common.sh
 exec </dev/null 2>&1 # no test may depend on a terminal; one stream keeps the order
 
 # The suites that run under the sanitizers.
-sanitized='^(unit|engines|simulation|conformance)$'
+sanitized='^(unit|engines|simulation|conformance|fuzz)$'
 
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=1:strict_string_checks=1}
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
@@ -48,6 +48,7 @@ everything() {
   stage build build_preset dev
   stage tests run_ctest dev --label-exclude '^long$' --no-tests=error
   stage lint tools/lint.sh
+  stage fuzzing tools/fuzz.py --seconds 3
   stage 'long tests' run_ctest dev --label-regex '^long$'
   stage 'address and undefined-behaviour sanitizers' sanitizer asan
   stage 'thread sanitizer' sanitizer tsan

@@ -27,8 +27,7 @@ void Findings::add_events(const std::string& property, std::string text,
     return;
   }
   std::ranges::sort(window);
-  const auto twice = std::ranges::unique(window);
-  window.erase(twice.begin(), twice.end());
+  window.erase(std::unique(window.begin(), window.end()), window.end());
   violations_.push_back({property, std::move(text), std::move(window)});
 }
 

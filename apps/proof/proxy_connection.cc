@@ -100,7 +100,7 @@ bool ProxyConnection::read(Pipe& pipe, int from, ProxyRules& rules, ProxyClock::
 }
 
 bool ProxyConnection::take(Pipe& pipe, std::string bytes, ProxyRules& rules,
-                           ProxyClock::time_point now) {
+                           ProxyClock::time_point now) const {
   if (pipe.way == Way::from_store && cut_on_answer_) {
     ++rules.cuts;
     return false;

@@ -72,7 +72,7 @@ class ProxyConnection {
   bool connect_target();
   bool read(Pipe& pipe, int from, ProxyRules& rules, ProxyClock::time_point now);
   bool write(Pipe& pipe, int to, ProxyRules& rules, ProxyClock::time_point now);
-  bool take(Pipe& pipe, std::string bytes, ProxyRules& rules, ProxyClock::time_point now);
+  bool take(Pipe& pipe, std::string bytes, ProxyRules& rules, ProxyClock::time_point now) const;
   static std::optional<Swallow::Then> match(Pipe& pipe, const std::string& bytes,
                                             ProxyRules& rules);
 

@@ -62,8 +62,6 @@ class Drawing {
     for (const std::size_t place : violation.window) {
       events_.push_back(&history[place]);
     }
-    begin_ = events_.front()->time;
-    end_ = begin_;
     for (const Event* event : events_) {
       begin_ = std::min(begin_, event->time);
       end_ = std::max(end_, event->time);
@@ -79,15 +77,15 @@ class Drawing {
 
   std::string svg() {
     const double height = kTop + kRow * static_cast<double>(std::max<std::size_t>(rows_.size(), 1));
-    out_ << "<svg viewBox=\"0 0 " << kLabels + kWidth + 20 << ' ' << height + 10
-         << "\" role=\"img\">\n";
+    out_ << R"(<svg role="img" viewBox="0 0 )" << kLabels + kWidth + 20 << ' ' << height + 10
+         << "\">\n";
     draw_faults(height);
     for (const auto& [row, place] : rows_) {
       draw_row(row, kTop + kRow * place);
     }
     const double span = std::chrono::duration<double, std::milli>{end_ - begin_}.count();
-    out_ << "<text class=\"small\" x=\"" << kLabels << "\" y=\"14\">0 ms</text>"
-         << "<text class=\"small\" text-anchor=\"end\" x=\"" << kLabels + kWidth << "\" y=\"14\">"
+    out_ << R"(<text class="small" x=")" << kLabels << R"(" y="14">0 ms</text>)"
+         << R"(<text class="small" text-anchor="end" x=")" << kLabels + kWidth << "\" y=\"14\">"
          << span << " ms</text>\n</svg>\n";
     return out_.str();
   }
@@ -104,7 +102,7 @@ class Drawing {
 
   void rectangle(const char* kind, Moment from, Moment to, double y, double height,
                  const std::string& title) {
-    out_ << "<rect class=\"" << kind << "\" x=\"" << x(from) << "\" y=\"" << y << "\" width=\""
+    out_ << R"(<rect class=")" << kind << "\" x=\"" << x(from) << "\" y=\"" << y << "\" width=\""
          << std::max(x(to) - x(from), 1.0) << "\" height=\"" << height << "\"><title>"
          << escaped(title) << "</title></rect>\n";
   }
@@ -131,9 +129,9 @@ class Drawing {
   }
 
   void draw_row(const Row& row, double y) {
-    out_ << "<line class=\"axis\" x1=\"" << kLabels << "\" x2=\"" << kLabels + kWidth << "\" y1=\""
+    out_ << R"(<line class="axis" x1=")" << kLabels << "\" x2=\"" << kLabels + kWidth << "\" y1=\""
          << y + kBar / 2 << "\" y2=\"" << y + kBar / 2 << "\"/>"
-         << "<text x=\"4\" y=\"" << y + 13 << "\">process " << row.first << '.' << row.second
+         << R"(<text x="4" y=")" << y + 13 << "\">process " << row.first << '.' << row.second
          << "</text>\n";
     const Event* called = nullptr;
     const Event* entered = nullptr;
@@ -176,17 +174,17 @@ class Drawing {
   }
 
   void draw_mark(const Event& event, double y) {
-    out_ << "<line class=\"mark\" x1=\"" << x(event.time) << "\" x2=\"" << x(event.time)
+    out_ << R"(<line class="mark" x1=")" << x(event.time) << "\" x2=\"" << x(event.time)
          << "\" y1=\"" << y - 3 << "\" y2=\"" << y + kBar + 3 << "\"><title>"
          << escaped(to_text(event)) << "</title></line>"
-         << "<text class=\"small\" x=\"" << x(event.time) + 2 << "\" y=\"" << y + kBar + 12 << "\">"
+         << R"(<text class="small" x=")" << x(event.time) + 2 << "\" y=\"" << y + kBar + 12 << "\">"
          << escaped(to_string(event.kind)) << "</text>\n";
   }
 
   std::vector<const Event*> events_;
   std::map<Row, int> rows_;
-  Moment begin_{};
-  Moment end_{};
+  Moment begin_ = Moment::max();
+  Moment end_ = Moment::min();
   std::ostringstream out_;
 };
 

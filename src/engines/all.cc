@@ -6,6 +6,7 @@
 #include "engines/mysql/mysql_engine.h"
 #include "engines/postgres/postgres_engine.h"
 #include "engines/redis/redis_engine.h"
+#include "engines/redlock/redlock_engine.h"
 #include "engines/sqlite/sqlite_engine.h"
 #include "engines/zookeeper/zookeeper_engine.h"
 
@@ -21,6 +22,7 @@ std::span<const Registration> registrations() {
       engines::redis_registration(),
       engines::rediss_registration(),
       engines::redis_sentinel_registration(),
+      engines::redlock_registration(),
       engines::zookeeper_registration(),
   };
   return all;

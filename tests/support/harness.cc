@@ -72,6 +72,7 @@ std::span<const HarnessEntry> harnesses() {
     list.push_back(redis_fair_harness());
     list.push_back(redis_simple_harness());
     list.push_back(redis_redisson_harness());
+    list.push_back(redlock_harness());
     list.push_back(zookeeper_harness());
     list.push_back(zookeeper_simple_harness());
     return list;

@@ -110,6 +110,7 @@ HarnessEntry redis_fair_harness();
 HarnessEntry mysql_lease_harness();
 HarnessEntry redis_simple_harness();
 HarnessEntry redis_redisson_harness();
+HarnessEntry redlock_harness();
 HarnessEntry zookeeper_harness();
 HarnessEntry zookeeper_simple_harness();
 

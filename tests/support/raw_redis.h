@@ -14,7 +14,7 @@ class RawRedis {
  public:
   explicit RawRedis(const std::string& port, const std::string& password = "");
 
-  // Throws if it cannot be asked; an error reply is a value.
+  // Throws if it cannot be asked, or answers with an error.
   engines::RespValue ask(std::initializer_list<std::string_view> words);
 
  private:

@@ -28,7 +28,8 @@ struct Board {
   std::uint32_t magic = kMagic;
   std::uint64_t seed = 0;
   std::array<char, 64> prefix{};
-  std::int64_t ttl = 0;  // ns; some leases get twice of it
+  std::int64_t ttl = 0;          // ns
+  std::int64_t longest_ttl = 0;  // of some leases
   std::uint32_t threads = 1;
   std::uint32_t lock_count = 0;
   std::uint32_t hot_locks = 0;  // the first of them

@@ -63,12 +63,14 @@ void Crew::resume_all() {
   }
 }
 
-Error Crew::failure() const {
+Error Crew::failure(int code, int status) const {
   const Board& board = memory_.board();
   if (board.failed) {
     return {board.code, board.error.data(), std::nullopt};
   }
-  return {ErrorCode::unavailable, "a worker process ended by itself", std::nullopt};
+  const std::string how = code == CLD_EXITED ? "exit status " : "signal ";
+  return {ErrorCode::unavailable,
+          "a worker process ended by itself, with " + how + std::to_string(status), std::nullopt};
 }
 
 Result<void> Crew::look_after() {
@@ -78,7 +80,7 @@ Result<void> Crew::look_after() {
         waitid(P_PID, static_cast<id_t>(member.pid), &info, WEXITED | WNOHANG | WNOWAIT);
     const bool full = memory_.board().log.is_nearly_full();
     if (found == 0 && info.si_pid == member.pid && (!full || info.si_status != 0)) {
-      return tl::unexpected{failure()};
+      return tl::unexpected{failure(info.si_code, info.si_status)};
     }
   }
   return {};
@@ -86,18 +88,21 @@ Result<void> Crew::look_after() {
 
 Result<bool> Crew::await_end(Duration at_most) {
   const auto deadline = std::chrono::steady_clock::now() + at_most;
-  bool failed = false;
+  std::optional<Error> failed;
   while (true) {
     std::erase_if(members_, [&](const Member& member) {
       int status = 0;
       if (waitpid(member.pid, &status, WNOHANG) != member.pid) {
         return false;
       }
-      failed = failed || status != 0;
+      if (status != 0 && !failed) {
+        failed = WIFEXITED(status) ? failure(CLD_EXITED, WEXITSTATUS(status))
+                                   : failure(CLD_KILLED, WTERMSIG(status));
+      }
       return true;
     });
     if (failed) {
-      return tl::unexpected{failure()};
+      return tl::unexpected{std::move(*failed)};
     }
     if (members_.empty()) {
       return true;

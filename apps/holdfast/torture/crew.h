@@ -43,7 +43,7 @@ class Crew {
     std::uint32_t process = 0;
     bool stopped = false;
   };
-  Error failure() const;
+  Error failure(int code, int status) const;
 
   BoardMemory& memory_;
   std::string url_;

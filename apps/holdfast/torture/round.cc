@@ -12,9 +12,15 @@ using proof::EventKind;
 
 constexpr std::uint32_t kPermits = 3;
 
+// Of different ttls the lock cannot be passed on inside a process.
+Duration longest_ttl(const Plan& plan) {
+  return std::min(plan.ttl * 2, plan.store.max_ttl);
+}
+
 void prepare(Board& board, const Plan& plan, std::uint64_t seed) {
   board.seed = seed;
   board.ttl = plan.ttl.count();
+  board.longest_ttl = longest_ttl(plan).count();
   board.threads = plan.threads;
   std::memcpy(board.prefix.data(), plan.prefix.data(),
               std::min(plan.prefix.size(), board.prefix.size() - 1));
@@ -44,7 +50,7 @@ proof::Rules rules_for(const Plan& plan) {
   rules.token = plan.store.token == TokenKind::rising;
   rules.lease = plan.store.lease || plan.store.exclusion == ExclusionBy::quorum;
   rules.fifo = plan.store.fifo;
-  rules.ttl = plan.ttl * 2;  // the longest that workers ask for
+  rules.ttl = longest_ttl(plan);
   rules.stop_hits_all = plan.store.engine == "sqlite";
   return rules;
 }

@@ -74,7 +74,7 @@ Result<FaultList> faults_for(const Options& options, const Line& line, const Cap
   // A lock that is a session ends with its connection, and its holder learns of
   // it when it can: no exclusion is promised there while connections break.
   const bool all = line.can_be_broken() && store.exclusion != ExclusionBy::session;
-  const auto faults = parse_faults(options.faults.value_or(all ? "all" : "process"));
+  auto faults = parse_faults(options.faults.value_or(all ? "all" : "process"));
   if (faults && !line.can_be_broken() && std::ranges::any_of(*faults, is_of_the_network)) {
     return fail(ErrorCode::unsupported,
                 "network faults need a store that is reached over plain TCP, which " +
@@ -103,9 +103,9 @@ Result<Plan> plan_for(const Options& options, const std::string& url, const Line
   plan.processes = static_cast<std::uint32_t>(options.processes);
   plan.threads = static_cast<std::uint32_t>(options.threads);
   plan.ttl = options.ttl.value_or(std::max(kUsualTtl, plan.store.min_ttl));
-  if (plan.ttl < plan.store.min_ttl || plan.ttl * 2 > plan.store.max_ttl) {
+  if (plan.ttl < plan.store.min_ttl || plan.ttl > plan.store.max_ttl) {
     return fail(ErrorCode::invalid_argument,
-                "--ttl must be from " + spell_duration(plan.store.min_ttl) + " to half of " +
+                "--ttl must be from " + spell_duration(plan.store.min_ttl) + " to " +
                     spell_duration(plan.store.max_ttl) + " on this store");
   }
   auto faults = faults_for(options, line, plan.store);

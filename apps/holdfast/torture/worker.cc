@@ -146,7 +146,7 @@ class Worker {
       options_.of = lock.limit;
       options_.permits = 1 + static_cast<std::uint32_t>(dice_.below(lock.limit));
     }
-    options_.ttl = dice_.percent(15) ? ttl() * 2 : ttl();
+    options_.ttl = dice_.percent(15) ? Duration{board_.longest_ttl} : ttl();
     if (dice_.percent(25)) {
       options_.wait = 0ms;
     } else if (dice_.percent(65)) {

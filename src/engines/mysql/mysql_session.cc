@@ -179,10 +179,10 @@ void MysqlSession::finish_step() {
       return;
     case Step::query:
     case Step::next:
-      if (code_result_ > 0) {
+      // Also -1, "no more results": it is asked for only where more were promised,
+      // and said as well when the connection breaks in the middle of one.
+      if (code_result_ != 0) {
         fail_from_library();
-      } else if (code_result_ < 0) {
-        step_ = Step::idle;  // no more results
       } else if (mysql_field_count(mysql_) > 0) {
         step_ = Step::store;
       } else {
@@ -227,7 +227,7 @@ void MysqlSession::fail(unsigned code, std::string text, bool disconnected) {
 
 void MysqlSession::fail_from_library() {
   const unsigned code = mysql_errno(mysql_);
-  fail(code, mysql_error(mysql_), !connected_ || ends_connection(code));
+  fail(code, mysql_error(mysql_), !connected_ || code == kNoWord || ends_connection(code));
 }
 
 std::uint64_t MysqlSession::connection_id() const {

@@ -24,6 +24,13 @@ std::string big_endian(std::uint64_t value, unsigned width) {
   return out;
 }
 
+// A row that people have changed may say 'infinity' or worse: what a Duration
+// can hold is long enough.
+microseconds within_reach(std::int64_t value) {
+  constexpr std::int64_t kLongest = 8'000'000'000'000'000;
+  return microseconds{std::clamp(value, -kLongest, kLongest)};
+}
+
 }  // namespace
 
 std::string binary(std::int64_t value) {
@@ -90,12 +97,14 @@ base::Id to_id(std::string_view bytes) {
 }
 
 base::Time to_time(std::string_view bytes) {
-  return base::Time{microseconds{to_int(bytes) + kEpochDifference}};
+  return base::Time{within_reach(to_int(bytes)) + microseconds{kEpochDifference}};
 }
 
 base::Duration to_duration(std::string_view bytes) {
   const auto time = to_int(bytes.substr(0, 8));
-  return microseconds{time + to_int(bytes.substr(8, 4)) * kDay};
+  // At most 2^31 days: far beyond what a lease can be, but no overflow.
+  const auto days = std::clamp<std::int64_t>(to_int(bytes.substr(8, 4)), -100'000, 100'000);
+  return within_reach(within_reach(time).count() + days * kDay);
 }
 
 }  // namespace holdfast::engines::postgres

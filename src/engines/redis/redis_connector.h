@@ -20,6 +20,12 @@ class RedisConnector {
   RedisLink& link() noexcept { return link_; }
   bool is_ready() const noexcept { return link_.state() == RedisLink::State::ready; }
 
+  // Nothing is under way: advance() would begin.
+  bool is_closed() const noexcept {
+    return link_.state() == RedisLink::State::closed &&
+           (!sentinel_ || sentinel_->state() == RedisLink::State::closed);
+  }
+
   // Goes on towards a link that is ready. After an error the next call starts
   // over.
   Result<void> advance(short ready);

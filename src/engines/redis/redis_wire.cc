@@ -4,6 +4,7 @@
 #include <bit>
 #include <charconv>
 #include <chrono>
+#include <cmath>
 #include <cstring>
 #include <variant>
 
@@ -34,10 +35,15 @@ double to_micros(core::Duration time) {
       std::max(std::chrono::floor<microseconds>(time), microseconds{1}).count());
 }
 
+// Also if it is no number at all.
+double within(double value, double least, double most) {
+  return std::isnan(value) ? 0 : std::clamp(value, least, most);
+}
+
 core::Duration from_micros(double time) {
   // Where there is no end, Redis says so with its largest number.
   constexpr double kLongest = 9.0e15;
-  return microseconds{static_cast<std::int64_t>(std::clamp(time, -kLongest, kLongest))};
+  return microseconds{static_cast<std::int64_t>(within(time, -kLongest, kLongest))};
 }
 
 void append_request(std::string& out, const core::Acquire& acquire) {
@@ -93,6 +99,10 @@ void append_packed(std::string& out, const core::Operation& operation) {
   std::visit(Packer{out}, operation);
 }
 
+void append_packed_number(std::string& out, double number) {
+  append_number(out, number);
+}
+
 core::Outcome unpack_outcome(std::string_view bytes) {
   core::Outcome outcome;
   outcome.status = static_cast<core::Status>(std::min<std::uint8_t>(
@@ -100,7 +110,8 @@ core::Outcome unpack_outcome(std::string_view bytes) {
   outcome.gave_back = take_number<std::uint8_t>(bytes) != 0;
   outcome.ahead = take_number<std::uint32_t>(bytes);
   outcome.count = take_number<std::uint32_t>(bytes);
-  outcome.token = static_cast<std::uint64_t>(std::max(take_number<double>(bytes), 0.0));
+  outcome.token = static_cast<std::uint64_t>(
+      within(take_number<double>(bytes), 0, static_cast<double>(core::kMaxToken)));
   outcome.lease_for = from_micros(take_number<double>(bytes));
   outcome.look_again = from_micros(take_number<double>(bytes));
   return outcome;

@@ -13,6 +13,8 @@ namespace holdfast::engines {
 
 void append_packed(std::string& out, const core::Operation& operation);
 
+void append_packed_number(std::string& out, double number);
+
 inline constexpr std::size_t kPackedOutcome = 34;
 // From exactly kPackedOutcome bytes.
 core::Outcome unpack_outcome(std::string_view bytes);

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engines/redis/redis_connector.h"
+#include "engines/redlock/redlock_options.h"
+
+namespace holdfast::engines {
+
+// One of the servers. Calls are answered in order, each at its own time or
+// never; nobody waits for a slow one. Not thread-safe.
+class RedlockNode {
+ public:
+  RedlockNode(const RedlockOptions& options, std::size_t which, std::shared_ptr<RedisTls> tls);
+
+  // What was asked under `tag`; nullopt: the node will not say.
+  struct Answer {
+    std::uint64_t tag = 0;
+    std::optional<RespValue> reply;
+  };
+
+  // Moves on: connects where that is needed and due, sends, and takes answers.
+  void advance(short ready, std::vector<Answer>& answers);
+  engine::Conversation::Wait wait() const;
+
+  bool is_ready() const noexcept { return introduced_ && connector_.is_ready(); }
+  // May have forgotten leases that still run, because it was started lately.
+  bool is_young(base::Time now) const noexcept { return now < grown_up_; }
+
+  // Only when ready.
+  void ask(std::uint64_t tag, std::string_view call);
+
+  const std::string& trouble() const noexcept { return trouble_; }
+  const RedisAddress& address() const noexcept { return address_; }
+
+ private:
+  void lose(std::vector<Answer>& answers, const Error& error);
+  void introduce(const RespValue& info);
+
+  const RedisAddress address_;
+  const base::Duration guard_;
+  const base::Duration patience_;
+  RedisConnector connector_;
+  bool introduced_ = false;  // it has told its age
+  bool asked_age_ = false;
+  base::Time grown_up_{};
+  base::Time next_try_{};
+  base::Time began_{};
+  struct Question {
+    std::uint64_t tag;
+    base::Time at;
+  };
+  std::deque<Question> asked_;
+  std::string trouble_;
+};
+
+}  // namespace holdfast::engines

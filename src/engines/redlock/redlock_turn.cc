@@ -1,0 +1,574 @@
+#include "engines/redlock/redlock_turn.h"
+
+#include <poll.h>
+#include <sys/epoll.h>
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "core/lock_record.h"
+#include "engine/batch.h"
+#include "engines/redis/redis_errors.h"
+#include "engines/redis/redis_wire.h"
+#include "engines/redlock/redlock_script.h"
+
+namespace holdfast::engines {
+namespace {
+
+using namespace std::chrono_literals;
+using core::NodeAnswer;
+using core::Status;
+using Kind = NodeAnswer::Kind;
+using Verdict = core::Quorum::Verdict;
+
+// A node gets this fraction of the ttl to answer.
+constexpr int kAnswersPerTtl = 5;
+// Those who were denied come back after a random while, so that they do not
+// split the votes again and again.
+constexpr base::Duration kShortestRetry = 50ms;
+constexpr base::Duration kLongestRetry = 150ms;
+constexpr base::Duration kStepAside = 10ms;
+constexpr base::Duration kPause = 25ms;
+
+base::Duration random_between(base::Duration least, base::Duration most) {
+  const auto span = static_cast<std::uint64_t>((most - least).count());
+  return least + base::Duration{static_cast<base::Duration::rep>(base::random_u64() % (span + 1))};
+}
+
+const core::Acquire* asks_for(const core::Operation& operation) {
+  if (const auto* requeue = std::get_if<core::Requeue>(&operation)) {
+    return &requeue->next;
+  }
+  return std::get_if<core::Acquire>(&operation);
+}
+
+Kind kind_of(const core::Outcome& said) {
+  switch (said.status) {
+    case Status::granted:
+    case Status::renewed:
+    case Status::released:
+    case Status::revoked:
+      return Kind::ours;
+    case Status::busy:
+      return Kind::others;
+    case Status::not_held:
+    case Status::done:
+      return Kind::nobodys;
+    default:
+      return said.count == kYoungNode ? Kind::young : Kind::silent;
+  }
+}
+
+}  // namespace
+
+RedlockTurn::RedlockTurn(const RedlockOptions& options, const engine::EngineOptions& client,
+                         std::vector<std::unique_ptr<RedlockNode>> nodes)
+    : options_{options},
+      client_{client},
+      script_{kRedlockScript},
+      party_{pack_party(client.party)},
+      nodes_{std::move(nodes)},
+      events_{epoll_create1(EPOLL_CLOEXEC)},
+      watched_(nodes_.size()) {}
+
+std::optional<Error> RedlockTurn::objection(const core::Command& command) const {
+  if (auto good = engine::check_name(command.name); !good) {
+    return good.error();
+  }
+  if (auto wrong = core::objection(command.operation)) {
+    return wrong->error;
+  }
+  const core::Acquire* asked = asks_for(command.operation);
+  if (std::holds_alternative<core::Resize>(command.operation) ||
+      (asked != nullptr && asked->shape.mode != Mode::exclusive)) {
+    return Error{ErrorCode::unsupported,
+                 "a majority of votes can give exclusive locks alone; redis can do it",
+                 std::nullopt};
+  }
+  if (asked != nullptr && asked->ttl > options_.max_ttl) {
+    return Error{ErrorCode::invalid_argument,
+                 "the ttl is longer than max_ttl, after which restarted nodes count again",
+                 std::nullopt};
+  }
+  return std::nullopt;
+}
+
+core::Operation RedlockTurn::translated(const core::Operation& operation) const {
+  if (const auto* poll = std::get_if<core::Poll>(&operation)) {
+    const auto found = hopefuls_.find(poll->id);
+    return found == hopefuls_.end() ? operation : core::Operation{found->second};
+  }
+  if (const auto* requeue = std::get_if<core::Requeue>(&operation)) {
+    return core::Release{requeue->id};  // and line up afterwards
+  }
+  return operation;
+}
+
+void RedlockTurn::begin(std::span<const core::Command> batch, engine::Done done) {
+  const base::Time now = base::BootClock::now();
+  batch_ = batch;
+  done_ = std::move(done);
+  outcomes_.assign(batch.size(), {});
+  items_.assign(batch.size(), {});
+  given_up_ = false;
+  deadline_ = now + options_.access.timeout;
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    items_[i].sent = translated(batch[i].operation);
+    if (auto wrong = objection(batch[i])) {
+      outcomes_[i] = engine::failed(*std::move(wrong));
+      items_[i].step = Step::over;
+    } else if (const auto* renew = std::get_if<core::Renew>(&batch[i].operation);
+               renew != nullptr && !held_.contains(renew->id)) {
+      outcomes_[i].status = Status::not_held;  // we have lost it before
+      items_[i].step = Step::over;
+    }
+  }
+  start_asking(now);
+}
+
+base::Time RedlockTurn::timeout_for(base::Time now) const {
+  base::Duration shortest = options_.node_timeout;
+  for (const Item& item : items_) {
+    if (const auto* acquire = std::get_if<core::Acquire>(&item.sent);
+        acquire != nullptr && item.step != Step::over) {
+      shortest = std::min(shortest, acquire->ttl / kAnswersPerTtl);
+    }
+  }
+  return now + shortest;
+}
+
+void RedlockTurn::start_asking(base::Time now) {
+  ++tag_;
+  asked_.assign(nodes_.size(), false);
+  round_ends_ = timeout_for(now);
+  bool any = false;
+  for (Item& item : items_) {
+    if (item.step == Step::ask) {
+      item.quorum = core::Quorum{nodes_.size(), now};
+      item.refusal.reset();
+      item.revoked = false;
+      any = true;
+    }
+  }
+  phase_ = any ? Phase::asking : Phase::over;
+}
+
+void RedlockTurn::append_head(std::string& call, std::string_view young) const {
+  const auto max_ttl = std::chrono::duration_cast<std::chrono::milliseconds>(options_.max_ttl);
+  append_resp_word(call, std::to_string(max_ttl.count()));
+  append_resp_word(call, party_);
+  append_resp_word(call, options_.first_start ? "1" : "0");
+  append_resp_word(call, young);
+  append_resp_word(call, options_.prefix);
+}
+
+std::string RedlockTurn::call_for(std::size_t node, bool in_full, base::Time now) const {
+  std::string keys;
+  std::string words;
+  std::size_t count = 0;
+  const Step step = phase_ == Phase::writing ? Step::write : Step::ask;
+  for (std::size_t i = 0; i < items_.size(); ++i) {
+    const Item& item = items_[i];
+    if (item.step != step) {
+      continue;
+    }
+    ++count;
+    append_resp_word(keys, options_.key(batch_[i].name));
+    std::string packed;
+    if (step == Step::write) {
+      packed = 'W' + std::string{bytes_of(std::get<core::Acquire>(item.sent).id)};
+      append_packed_number(packed, static_cast<double>(item.token));
+    } else if (const auto* renew = std::get_if<core::Renew>(&item.sent)) {
+      append_packed(packed, held_.at(renew->id));
+      packed.front() = 'N';
+    } else {
+      append_packed(packed, item.sent);
+    }
+    append_resp_word(words, packed);
+  }
+  if (count == 0) {
+    return {};
+  }
+  std::string call;
+  script_.append_call(call, count, kRedlockHead + count, in_full);
+  call += keys;
+  append_head(call, nodes_[node]->is_young(now) ? "1" : "0");
+  return call + words;
+}
+
+void RedlockTurn::send_to(std::size_t node, base::Time now) {
+  if (!asked_[node] && nodes_[node]->is_ready()) {
+    asked_[node] = true;
+    nodes_[node]->ask(tag_, call_for(node, false, now));
+  }
+}
+
+void RedlockTurn::pump_nodes(short) {
+  const base::Time now = base::BootClock::now();
+  std::vector<RedlockNode::Answer> answers;
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    const auto wait = nodes_[i]->wait();
+    pollfd wanted{wait.fd, wait.events, 0};
+    const short ready = wait.fd >= 0 && poll(&wanted, 1, 0) > 0 ? wanted.revents : short{0};
+    answers.clear();
+    nodes_[i]->advance(ready, answers);
+    if (phase_ == Phase::asking || phase_ == Phase::writing) {
+      const bool asked_before = asked_[i];
+      send_to(i, now);
+      if (!asked_before && asked_[i]) {
+        nodes_[i]->advance(0, answers);
+      }
+    }
+    for (const RedlockNode::Answer& answer : answers) {
+      on_answer(i, answer, now);
+    }
+  }
+}
+
+void RedlockTurn::on_answer(std::size_t node, const RedlockNode::Answer& answer, base::Time now) {
+  if (answer.tag != tag_ || (phase_ != Phase::asking && phase_ != Phase::writing)) {
+    return;  // too late
+  }
+  const RespValue* reply = answer.reply ? &*answer.reply : nullptr;
+  if (reply != nullptr && reply->is_error() && reply->text.starts_with("NOSCRIPT")) {
+    nodes_[node]->ask(tag_, call_for(node, true, now));
+    std::vector<RedlockNode::Answer> more;
+    nodes_[node]->advance(0, more);
+    return;
+  }
+  const Step step = phase_ == Phase::writing ? Step::write : Step::ask;
+  const std::string_view packed =
+      reply == nullptr || reply->items.empty() ? "" : std::string_view{reply->items[0].text};
+  std::size_t at = 0;
+  for (Item& item : items_) {
+    if (item.step != step) {
+      continue;
+    }
+    core::Outcome said;  // failed
+    std::string refusal = reply != nullptr && reply->is_error() ? reply->text : "";
+    if (packed.size() >= (at + 1) * kPackedOutcome) {
+      said = unpack_outcome(packed.substr(at * kPackedOutcome, kPackedOutcome));
+      refusal = at + 1 < reply->items.size() ? reply->items[at + 1].text : "";
+    }
+    take(node, item, said, refusal);
+    ++at;
+  }
+}
+
+void RedlockTurn::take(std::size_t node, Item& item, const core::Outcome& said,
+                       const std::string& refusal) {
+  if (!refusal.empty()) {
+    item.refusal = redis_error(refusal);
+  } else if (said.status == Status::failed && said.count == kOtherMaxTtl) {
+    const auto theirs = std::chrono::duration_cast<std::chrono::milliseconds>(said.lease_for);
+    item.refusal = Error{ErrorCode::invalid_argument,
+                         "the nodes were set up with max_ttl=" + std::to_string(theirs.count()) +
+                             "ms: use the same everywhere",
+                         std::nullopt};
+  } else if (said.status == Status::failed && said.count == kForeignHolder) {
+    item.refusal =
+        Error{ErrorCode::unsupported,
+              "the holder is another program, which cannot be told; use --now", std::nullopt};
+  }
+  item.revoked = item.revoked || said.status == Status::revoked;
+  const bool counts = refusal.empty();
+  item.quorum.answer(
+      node,
+      {.kind = counts ? kind_of(said) : Kind::silent, .token = said.token, .left = said.lease_for});
+}
+
+bool RedlockTurn::decided() const {
+  const Step step = phase_ == Phase::writing ? Step::write : Step::ask;
+  return std::all_of(items_.begin(), items_.end(), [&](const Item& item) {
+    if (item.step != step) {
+      return true;
+    }
+    const bool needs_all = std::holds_alternative<core::Release>(item.sent) ||
+                           std::holds_alternative<core::Revoke>(item.sent);
+    const auto verdict = item.quorum.verdict();
+    return needs_all ? item.quorum.open() == 0 || verdict == Verdict::ours
+                     : verdict != Verdict::open;
+  });
+}
+
+void RedlockTurn::silence_the_rest() {
+  for (Item& item : items_) {
+    for (std::size_t node = 0; item.step != Step::over && node < nodes_.size(); ++node) {
+      item.quorum.answer(node, {.kind = Kind::silent, .token = 0, .left = {}});
+    }
+  }
+}
+
+std::optional<engine::Conversation::Wait> RedlockTurn::advance(short ready) {
+  pump_nodes(ready);
+  const base::Time now = base::BootClock::now();
+  if (phase_ == Phase::pausing && (now >= resume_ || given_up_)) {
+    start_asking(now);
+    pump_nodes(0);
+  }
+  const auto over = [&] { return decided() || now >= round_ends_ || given_up_; };
+  if (phase_ == Phase::asking && over()) {
+    silence_the_rest();
+    after_asking(now);
+  }
+  if (phase_ == Phase::writing && over()) {
+    silence_the_rest();
+    after_writing(now);
+  }
+  if (phase_ == Phase::over) {
+    return std::nullopt;
+  }
+  watch();
+  base::Time until = phase_ == Phase::pausing ? resume_ : round_ends_;
+  for (const auto& node : nodes_) {
+    if (!node->is_ready()) {
+      until = std::min(until, std::max(node->wait().until, now + 1ms));
+    }
+  }
+  return Wait{.fd = events_.get(), .events = POLLIN, .until = until};
+}
+
+// The nodes' sockets come and go.
+void RedlockTurn::watch() {
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    const auto wait = nodes_[i]->wait();
+    epoll_event event{.events = static_cast<std::uint32_t>(wait.events), .data = {}};
+    if (wait.fd >= 0 && (wait.fd != watched_[i].fd ||
+                         epoll_ctl(events_.get(), EPOLL_CTL_MOD, wait.fd, &event) != 0)) {
+      epoll_ctl(events_.get(), EPOLL_CTL_ADD, wait.fd, &event);
+    }
+    watched_[i] = {wait.fd, wait.events};
+  }
+}
+
+void RedlockTurn::after_asking(base::Time now) {
+  for (std::size_t i = 0; i < items_.size(); ++i) {
+    if (items_[i].step == Step::ask) {
+      judge(i, now);
+    }
+  }
+  const auto stands_at = [&](Step step) {
+    return std::any_of(items_.begin(), items_.end(),
+                       [&](const Item& item) { return item.step == step; });
+  };
+  if (stands_at(Step::write)) {
+    phase_ = Phase::writing;
+    ++tag_;
+    asked_.assign(nodes_.size(), false);
+    round_ends_ = std::max(round_ends_, now + options_.node_timeout);
+    pump_nodes(0);
+  } else if (stands_at(Step::ask)) {  // to be asked again
+    phase_ = Phase::pausing;
+    resume_ = now + random_between(kPause / 2, kPause);
+  } else {
+    phase_ = Phase::over;
+  }
+}
+
+Error RedlockTurn::unreachable(const Item& item) const {
+  if (item.refusal) {
+    return *item.refusal;
+  }
+  const std::size_t young = item.quorum.count(Kind::young);
+  std::string text = std::to_string(item.quorum.count(Kind::silent)) + " of " +
+                     std::to_string(nodes_.size()) + " nodes do not answer";
+  if (young > 0) {
+    text += "; " + std::to_string(young) +
+            " started or lost their data less than max_ttl ago and do not count yet (a brand-new "
+            "set: first_start=true)";
+  }
+  for (const auto& node : nodes_) {
+    if (!node->trouble().empty()) {
+      text += "; " + node->trouble();
+      break;
+    }
+  }
+  return {ErrorCode::unavailable, text, std::nullopt};
+}
+
+// Others of the batch must not wait for it.
+bool RedlockTurn::may_ask_again(const Item& item, base::Time now) const {
+  const bool refused = item.refusal && item.refusal->code != ErrorCode::unavailable;
+  const bool alone = std::all_of(items_.begin(), items_.end(), [](const Item& each) {
+    return each.step == Step::over || each.quorum.verdict() == Verdict::unreachable;
+  });
+  return !refused && alone && item.quorum.count(Kind::young) == 0 && now < deadline_ && !given_up_;
+}
+
+// What the answers of the first round mean.
+void RedlockTurn::judge(std::size_t index, base::Time now) {
+  Item& item = items_[index];
+  core::Outcome& outcome = outcomes_[index];
+  const Verdict verdict = item.quorum.verdict();
+  const auto* acquire = std::get_if<core::Acquire>(&item.sent);
+  if (verdict == Verdict::unreachable && may_ask_again(item, now)) {
+    if (acquire != nullptr) {
+      let_go(index, acquire->id);
+    }
+    return;
+  }
+  item.step = Step::over;
+  if (acquire != nullptr) {
+    judge_acquire(index, *acquire, now);
+    return;
+  }
+  const bool released = std::holds_alternative<core::Release>(item.sent);
+  if (std::holds_alternative<core::Revoke>(item.sent)) {
+    outcome =
+        verdict == Verdict::unreachable
+            ? engine::failed(unreachable(item))
+            : core::Outcome{.status = Status::done, .count = verdict == Verdict::ours ? 1U : 0U};
+    return;
+  }
+  if (verdict == Verdict::unreachable) {
+    outcome = engine::failed(unreachable(item));
+    if (outcome.error->code == ErrorCode::unavailable) {
+      outcome.error->code = ErrorCode::outcome_unknown;  // some may have heard
+    }
+    return;
+  }
+  if (released) {
+    const auto* requeue = std::get_if<core::Requeue>(&batch_[index].operation);
+    const core::RequestId id = std::get<core::Release>(item.sent).id;
+    const bool hoped = hopefuls_.erase(id) > 0;
+    const bool gave_back = verdict == Verdict::ours || hoped;
+    held_.erase(id);
+    outcome.status = gave_back ? Status::released : Status::not_held;
+    if (requeue != nullptr) {
+      hopefuls_.insert_or_assign(requeue->next.id, requeue->next);
+      outcome = {.status = Status::queued,
+                 .look_again = random_between(kStepAside / 2, kStepAside),
+                 .gave_back = gave_back};
+    }
+    return;
+  }
+  const auto* renewal = std::get_if<core::Renew>(&item.sent);
+  if (verdict == Verdict::not_ours) {
+    outcome.status = Status::not_held;
+    if (renewal != nullptr) {
+      let_go(index, renewal->id);  // also what was just repaired
+      held_.erase(renewal->id);
+    }
+    return;
+  }
+  outcome.status = item.revoked         ? Status::revoked
+                   : renewal != nullptr ? Status::renewed
+                                        : Status::granted;
+  outcome.lease_for = item.quorum.left() - core::quorum_drift(item.quorum.left());
+}
+
+void RedlockTurn::judge_acquire(std::size_t index, const core::Acquire& asked, base::Time now) {
+  Item& item = items_[index];
+  switch (item.quorum.verdict()) {
+    case Verdict::ours:
+      if (!core::quorum_validity(asked.ttl, item.quorum.sent(), now)) {
+        let_go(index, asked.id);
+        deny(index, asked);
+      } else {
+        item.step = Step::write;
+        item.token = item.quorum.token();
+        item.quorum = core::Quorum{nodes_.size(), item.quorum.sent()};
+      }
+      break;
+    case Verdict::unreachable:
+      let_go(index, asked.id);
+      if (asked.queue && item.quorum.count(Kind::young) > 0 && !item.refusal) {
+        deny(index, asked);  // they grow up by themselves
+      } else {
+        outcomes_[index] = engine::failed(unreachable(item));
+      }
+      break;
+    default:
+      let_go(index, asked.id);
+      deny(index, asked);
+  }
+}
+
+void RedlockTurn::deny(std::size_t index, const core::Acquire& asked) {
+  if (!asked.queue) {
+    outcomes_[index].status = Status::busy;
+    return;
+  }
+  hopefuls_.insert_or_assign(asked.id, asked);
+  const base::Duration pause = random_between(kShortestRetry, kLongestRetry);
+  const base::Duration expiry = items_[index].quorum.look_again();
+  outcomes_[index] = {
+      .status = Status::queued,
+      .look_again = expiry > base::Duration::zero() ? std::min(pause, expiry) : pause};
+}
+
+void RedlockTurn::after_writing(base::Time now) {
+  for (std::size_t i = 0; i < items_.size(); ++i) {
+    Item& item = items_[i];
+    if (item.step != Step::write) {
+      continue;
+    }
+    item.step = Step::over;
+    const auto& asked = std::get<core::Acquire>(item.sent);
+    const auto validity = core::quorum_validity(asked.ttl, item.quorum.sent(), now);
+    if (item.quorum.verdict() == Verdict::ours && validity) {
+      hopefuls_.erase(asked.id);
+      held_.insert_or_assign(asked.id, asked);
+      outcomes_[i] = {.status = Status::granted, .token = item.token, .lease_for = *validity};
+    } else {
+      let_go(i, asked.id);
+      deny(i, asked);
+    }
+  }
+  phase_ = Phase::over;
+}
+
+// Everywhere, also where we were refused or heard nothing; nobody waits for
+// the answers.
+void RedlockTurn::let_go(std::size_t index, const core::RequestId& id) {
+  std::string call;
+  script_.append_call(call, 1, kRedlockHead + 1, false);
+  append_resp_word(call, options_.key(batch_[index].name));
+  append_head(call, "0");
+  std::string packed;
+  append_packed(packed, core::Release{id});
+  packed.front() = 'F';
+  append_resp_word(call, packed);
+  std::vector<RedlockNode::Answer> late;
+  for (const auto& node : nodes_) {
+    if (node->is_ready()) {
+      node->ask(0, call);
+      node->advance(0, late);
+    }
+  }
+}
+
+void RedlockTurn::finish() {
+  const engine::Done done = std::exchange(done_, nullptr);
+  done(std::exchange(outcomes_, {}));
+}
+
+Result<void> RedlockTurn::connect_until(base::Time deadline) {
+  const std::size_t majority = nodes_.size() / 2 + 1;
+  while (true) {
+    pump_nodes(0);
+    const auto ready = static_cast<std::size_t>(std::count_if(
+        nodes_.begin(), nodes_.end(), [](const auto& node) { return node->is_ready(); }));
+    const base::Time now = base::BootClock::now();
+    const bool all_tried = std::all_of(nodes_.begin(), nodes_.end(), [](const auto& node) {
+      return node->is_ready() || !node->trouble().empty();
+    });
+    if (ready == nodes_.size() || (ready >= majority && (all_tried || now >= deadline))) {
+      return {};
+    }
+    if (all_tried || now >= deadline) {
+      Item none;
+      none.quorum = core::Quorum{nodes_.size(), now};
+      for (std::size_t i = 0; i < nodes_.size() - ready; ++i) {
+        none.quorum.answer(i, {});
+      }
+      return tl::unexpected{unreachable(none)};
+    }
+    watch();
+    pollfd wanted{events_.get(), POLLIN, 0};
+    poll(&wanted, 1, 5);
+  }
+}
+
+}  // namespace holdfast::engines
