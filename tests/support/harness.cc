@@ -69,6 +69,11 @@ std::span<const HarnessEntry> harnesses() {
     list.push_back(sqlite_harness());
 #ifndef HOLDFAST_WITHOUT_MYSQL
     list.push_back(mysql_lease_harness());
+    list.push_back(mysql_shedlock_harness());
+    list.push_back(mysql_insert_harness());
+    list.push_back(mysql_timestamp_harness());
+    list.push_back(mysql_slots_harness());
+    list.push_back(mysql_status_harness());
 #endif
 #ifndef HOLDFAST_WITHOUT_POSTGRES
     list.push_back(postgres_lease_harness());

@@ -52,7 +52,10 @@ class MysqlHarness : public Harness {
   }
 
   std::string url() const override {
-    return "mysql://app@127.0.0.1:" + port_ + "/holdfast?prefix=" + prefix_;
+    const std::string url = "mysql://app@127.0.0.1:" + port_ + "/holdfast?prefix=" + prefix_;
+    // Each classic has a table of its own, and calls it by another name.
+    return strategy_ == "lease" ? url
+                                : url + "&strategy=" + strategy_ + "&table=" + prefix_ + "classic";
   }
   std::string impatient_url() const override { return url() + "&timeout=200ms"; }
   std::unique_ptr<Outage> begin_outage() override { return std::make_unique<ReadOnly>(port_); }
@@ -65,6 +68,54 @@ class MysqlHarness : public Harness {
 };
 
 }  // namespace
+
+namespace {
+
+// What all classics with a lease have in common.
+constexpr Claims kClassic{
+    .token = false, .fair = false, .shared = false, .permits = false, .event = false};
+
+template <typename Make>
+HarnessEntry classic(std::string_view strategy, Make make, const Claims& claims = kClassic) {
+  return {.engine = "mysql", .strategy = strategy, .claims = claims, .make = make, .missing = [] {
+            return missing_program("mariadbd");
+          }};
+}
+
+}  // namespace
+
+HarnessEntry mysql_shedlock_harness() {
+  return classic("shedlock", []() -> std::unique_ptr<Harness> {
+    return std::make_unique<MysqlHarness>("shedlock");
+  });
+}
+
+HarnessEntry mysql_insert_harness() {
+  Claims claims = kClassic;
+  claims.token = true;
+  return classic(
+      "insert",
+      []() -> std::unique_ptr<Harness> { return std::make_unique<MysqlHarness>("insert"); },
+      claims);
+}
+
+HarnessEntry mysql_timestamp_harness() {
+  return classic("timestamp", []() -> std::unique_ptr<Harness> {
+    return std::make_unique<MysqlHarness>("timestamp");
+  });
+}
+
+HarnessEntry mysql_slots_harness() {
+  return classic("slots", []() -> std::unique_ptr<Harness> {
+    return std::make_unique<MysqlHarness>("slots");
+  });
+}
+
+HarnessEntry mysql_status_harness() {
+  return classic("status", []() -> std::unique_ptr<Harness> {
+    return std::make_unique<MysqlHarness>("status");
+  });
+}
 
 HarnessEntry mysql_lease_harness() {
   return {

@@ -1,10 +1,10 @@
 #include "engines/mysql/mysql_engine.h"
 
-#include <array>
 #include <utility>
 
 #include "base/fork.h"
 #include "engine/batch.h"
+#include "engines/mysql/mysql_classic.h"
 
 namespace holdfast::engines {
 namespace {
@@ -13,13 +13,17 @@ namespace {
 constexpr std::size_t kLanes = 2;
 
 std::span<const Capabilities> capability_rows() {
-  static const std::array rows{[] {
-    Capabilities row;
-    row.engine = "mysql";
-    row.strategy = "lease";
-    row.clock = "store";
-    return row;
-  }()};
+  static const std::vector<Capabilities> rows = [] {
+    Capabilities lease;
+    lease.engine = "mysql";
+    lease.strategy = "lease";
+    lease.clock = "store";
+    std::vector<Capabilities> all{lease};
+    for (const ClassicForm& form : classic_forms()) {
+      all.push_back(MysqlClassic::row(form));
+    }
+    return all;
+  }();
   return rows;
 }
 
@@ -28,6 +32,9 @@ Result<std::unique_ptr<engine::Engine>> open_mysql(const engine::Url& url,
   auto options = MysqlOptions::from(url);
   if (!options) {
     return tl::unexpected{std::move(options.error())};
+  }
+  if (const ClassicForm* form = classic_form(options->strategy)) {
+    return std::make_unique<MysqlClassic>(*form, std::move(*options), client);
   }
   return std::make_unique<MysqlEngine>(std::move(*options), client);
 }

@@ -5,6 +5,7 @@
 
 #include "engine/credentials.h"
 #include "engine/query.h"
+#include "engines/mysql/mysql_classic_sql.h"
 
 namespace holdfast::engines {
 namespace {
@@ -33,6 +34,45 @@ Result<void> check(const MysqlOptions& options) {
   }
   if (options.timeout < std::chrono::milliseconds{10}) {
     return fail(ErrorCode::invalid_argument, "the option 'timeout' must be at least 10ms");
+  }
+  return {};
+}
+
+// Tables and columns that somebody else may have made.
+Result<void> read_classic(MysqlOptions& options, engine::Query& query) {
+  const ClassicForm* form = classic_form(options.strategy);
+  if (form == nullptr) {
+    std::string known = "lease";
+    for (const ClassicForm& each : classic_forms()) {
+      known.append(", ").append(each.strategy);
+    }
+    return fail(ErrorCode::invalid_argument, "the option 'strategy' takes one of: " + known);
+  }
+  const auto read = [&](const std::string& option, std::string& name) -> Result<void> {
+    name = query.text(option);
+    if (!name.empty() && !is_plain_identifier(name)) {
+      return fail(ErrorCode::invalid_argument,
+                  "the option '" + option + "' takes 1 to 32 letters, digits and underscores");
+    }
+    return {};
+  };
+  if (auto good = read("table", options.table); !good) {
+    return good;
+  }
+  for (const std::string_view column : form->columns) {
+    std::string name;
+    if (auto good = read("column_" + std::string{column}, name); !good) {
+      return good;
+    }
+    if (!name.empty()) {
+      options.columns.emplace(column, name);
+    }
+  }
+  if (options.strategy == "shedlock") {
+    options.lock_at_least = query.duration("lock_at_least", options.lock_at_least);
+  }
+  if (options.strategy == "status") {
+    options.period = query.duration("period", options.period);
   }
   return {};
 }
@@ -67,6 +107,12 @@ Result<MysqlOptions> MysqlOptions::from(const engine::Url& url) {
   options.keep_idle = query.duration("keep_idle", options.keep_idle);
   options.doorbell = query.flag("doorbell", options.doorbell);
   options.ca = query.text("ca");
+  options.strategy = query.text("strategy", options.strategy);
+  if (options.strategy != "lease") {
+    if (auto good = read_classic(options, query); !good) {
+      return tl::unexpected{good.error()};
+    }
+  }
   // Nobody can listen between us and this machine's own server.
   const bool is_near = !options.socket.empty() || engine::is_loopback(options.host);
   const bool tls = query.flag("tls", !is_near);

@@ -3,6 +3,8 @@
 #include <holdfast/error.h>
 #include <chrono>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <string>
 
 #include "base/time.h"
@@ -28,6 +30,13 @@ struct MysqlOptions {
   Tls tls = Tls::off;
   std::string ca;        // a file; empty: the system's authorities
   bool doorbell = true;  // false: waiters poll
+
+  // The classics.
+  std::string strategy = "lease";
+  std::string table;                                        // empty: the strategy's own
+  std::map<std::string, std::string, std::less<>> columns;  // called otherwise than by default
+  base::Duration period{};                                  // status: at most one run in this time
+  base::Duration lock_at_least{};                           // shedlock: lockAtLeastFor
 
   std::string locks_table() const { return "`" + prefix + "locks`"; }
   std::string notes_table() const { return "`" + prefix + "notes`"; }
