@@ -2,6 +2,7 @@
 #include <string>
 
 #include "engine/registry.h"
+#include "engines/etcd/etcd_engine.h"
 #include "engines/memory/memory_engine.h"
 #include "engines/mysql/mysql_engine.h"
 #include "engines/postgres/postgres_engine.h"
@@ -24,6 +25,7 @@ std::span<const Registration> registrations() {
       engines::redis_sentinel_registration(),
       engines::redlock_registration(),
       engines::zookeeper_registration(),
+      engines::etcd_registration(),
   };
   return all;
 }

@@ -76,6 +76,7 @@ std::span<const HarnessEntry> harnesses() {
     list.push_back(redlock_harness());
     list.push_back(zookeeper_harness());
     list.push_back(zookeeper_simple_harness());
+    list.push_back(etcd_harness());
     return list;
   }();
   return all;
