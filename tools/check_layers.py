@@ -46,7 +46,7 @@ SESSION_VENDORS = {
     "sqlite": ("sqlite3.h",),
     "mysql": ("mysql", "mariadb"),
     "postgres": ("libpq-fe.h",),
-    "redis": ("hiredis/",),
+    "redis": ("openssl/",),
     "zookeeper": ("zookeeper/",),
     "etcd": ("nghttp2/",),
 }

@@ -13,6 +13,7 @@ constexpr double kLabels = 150;
 constexpr double kRow = 34;
 constexpr double kBar = 16;
 constexpr double kTop = 30;
+constexpr double kLabelWidth = 55;
 
 constexpr const char* kStyle = R"(
 body { font: 14px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 1200px; padding: 0 1em;
@@ -133,6 +134,7 @@ class Drawing {
          << y + kBar / 2 << "\" y2=\"" << y + kBar / 2 << "\"/>"
          << R"(<text x="4" y=")" << y + 13 << "\">process " << row.first << '.' << row.second
          << "</text>\n";
+    last_label_ = -kLabelWidth;
     const Event* called = nullptr;
     const Event* entered = nullptr;
     const Event* looked = nullptr;
@@ -174,17 +176,24 @@ class Drawing {
   }
 
   void draw_mark(const Event& event, double y) {
-    out_ << R"(<line class="mark" x1=")" << x(event.time) << "\" x2=\"" << x(event.time)
-         << "\" y1=\"" << y - 3 << "\" y2=\"" << y + kBar + 3 << "\"><title>"
-         << escaped(to_text(event)) << "</title></line>"
-         << R"(<text class="small" x=")" << x(event.time) + 2 << "\" y=\"" << y + kBar + 12 << "\">"
-         << escaped(to_string(event.kind)) << "</text>\n";
+    const double at = x(event.time);
+    out_ << R"(<line class="mark" x1=")" << at << "\" x2=\"" << at << "\" y1=\"" << y - 3
+         << "\" y2=\"" << y + kBar + 3 << "\"><title>" << escaped(to_text(event))
+         << "</title></line>";
+    // Where many come together the list below and the titles tell.
+    if (at - last_label_ >= kLabelWidth) {
+      out_ << R"(<text class="small" x=")" << at + 2 << "\" y=\"" << y + kBar + 12 << "\">"
+           << escaped(to_string(event.kind)) << "</text>";
+      last_label_ = at;
+    }
+    out_ << '\n';
   }
 
   std::vector<const Event*> events_;
   std::map<Row, int> rows_;
   Moment begin_ = Moment::max();
   Moment end_ = Moment::min();
+  double last_label_ = 0;
   std::ostringstream out_;
 };
 

@@ -56,7 +56,6 @@ class RedisBell {
   base::FileDescriptor timer_;
   base::FileDescriptor inbox_;  // readable while rings_ are there
   int watched_ = -1;            // the connection's socket, as epoll knows it
-  std::uint32_t watched_for_ = 0;
   std::vector<engine::Ring> rings_;
   const std::string channel_;
   std::set<std::string> further_;

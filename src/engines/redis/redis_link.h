@@ -12,7 +12,7 @@
 #include "engine/driver.h"
 #include "engines/redis/redis_options.h"
 #include "engines/redis/redis_resolver.h"
-#include "engines/redis/redis_tls.h"
+#include "engines/redis/redis_session.h"
 #include "engines/redis/resp.h"
 
 namespace holdfast::engines {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <variant>
 
-#include "base/ids.h"
+#include "base/jitter.h"
 #include "engine/batch.h"
 #include "engines/redis/redis_wire.h"
 #include "engines/redis/unfair_scripts.h"
@@ -36,11 +36,6 @@ std::string_view joined(RedisStrategyKind kind, std::string_view frame) {
     return frame == kUnfairFrame ? simple : simple_look;
   }
   return frame == kUnfairFrame ? redisson : redisson_look;
-}
-
-base::Duration random_between(base::Duration least, base::Duration most) {
-  const auto span = static_cast<std::uint64_t>((most - least).count());
-  return least + base::Duration{static_cast<base::Duration::rep>(base::random_u64() % (span + 1))};
 }
 
 std::string channel_of(const std::string& key) {
@@ -145,9 +140,9 @@ core::Outcome UnfairStrategy::settle(const core::Command& command, core::Outcome
   }
   hope(command.name, *asked);
   if (outcome.gave_back) {
-    outcome.look_again = random_between(kStepAside / 2, kStepAside);
+    outcome.look_again = base::random_between(kStepAside / 2, kStepAside);
   } else if (options().strategy == RedisStrategyKind::simple) {
-    const base::Duration pause = random_between(kShortestRetry, kLongestRetry);
+    const base::Duration pause = base::random_between(kShortestRetry, kLongestRetry);
     outcome.look_again =
         outcome.look_again > base::Duration::zero() ? std::min(pause, outcome.look_again) : pause;
   }

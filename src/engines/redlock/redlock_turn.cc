@@ -7,6 +7,7 @@
 #include <utility>
 #include <variant>
 
+#include "base/jitter.h"
 #include "core/lock_record.h"
 #include "engine/batch.h"
 #include "engines/redis/redis_errors.h"
@@ -24,17 +25,7 @@ using Verdict = core::Quorum::Verdict;
 
 // A node gets this fraction of the ttl to answer.
 constexpr int kAnswersPerTtl = 5;
-// Those who were denied come back after a random while, so that they do not
-// split the votes again and again.
-constexpr base::Duration kShortestRetry = 50ms;
-constexpr base::Duration kLongestRetry = 150ms;
-constexpr base::Duration kStepAside = 10ms;
 constexpr base::Duration kPause = 25ms;
-
-base::Duration random_between(base::Duration least, base::Duration most) {
-  const auto span = static_cast<std::uint64_t>((most - least).count());
-  return least + base::Duration{static_cast<base::Duration::rep>(base::random_u64() % (span + 1))};
-}
 
 const core::Acquire* asks_for(const core::Operation& operation) {
   if (const auto* requeue = std::get_if<core::Requeue>(&operation)) {
@@ -360,163 +351,10 @@ void RedlockTurn::after_asking(base::Time now) {
     pump_nodes(0);
   } else if (stands_at(Step::ask)) {  // to be asked again
     phase_ = Phase::pausing;
-    resume_ = now + random_between(kPause / 2, kPause);
+    resume_ = now + base::random_between(kPause / 2, kPause);
   } else {
     phase_ = Phase::over;
   }
-}
-
-Error RedlockTurn::unreachable(const Item& item) const {
-  if (item.refusal) {
-    return *item.refusal;
-  }
-  const std::size_t young = item.quorum.count(Kind::young);
-  std::string text = std::to_string(item.quorum.count(Kind::silent)) + " of " +
-                     std::to_string(nodes_.size()) + " nodes do not answer";
-  if (young > 0) {
-    text += "; " + std::to_string(young) +
-            " started or lost their data less than max_ttl ago and do not count yet (a brand-new "
-            "set: first_start=true)";
-  }
-  for (const auto& node : nodes_) {
-    if (!node->trouble().empty()) {
-      text += "; " + node->trouble();
-      break;
-    }
-  }
-  return {ErrorCode::unavailable, text, std::nullopt};
-}
-
-// Others of the batch must not wait for it.
-bool RedlockTurn::may_ask_again(const Item& item, base::Time now) const {
-  const bool refused = item.refusal && item.refusal->code != ErrorCode::unavailable;
-  const bool alone = std::all_of(items_.begin(), items_.end(), [](const Item& each) {
-    return each.step == Step::over || each.quorum.verdict() == Verdict::unreachable;
-  });
-  return !refused && alone && item.quorum.count(Kind::young) == 0 && now < deadline_ && !given_up_;
-}
-
-// What the answers of the first round mean.
-void RedlockTurn::judge(std::size_t index, base::Time now) {
-  Item& item = items_[index];
-  core::Outcome& outcome = outcomes_[index];
-  const Verdict verdict = item.quorum.verdict();
-  const auto* acquire = std::get_if<core::Acquire>(&item.sent);
-  if (verdict == Verdict::unreachable && may_ask_again(item, now)) {
-    if (acquire != nullptr) {
-      let_go(index, acquire->id);
-    }
-    return;
-  }
-  item.step = Step::over;
-  if (acquire != nullptr) {
-    judge_acquire(index, *acquire, now);
-    return;
-  }
-  const bool released = std::holds_alternative<core::Release>(item.sent);
-  if (std::holds_alternative<core::Revoke>(item.sent)) {
-    outcome =
-        verdict == Verdict::unreachable
-            ? engine::failed(unreachable(item))
-            : core::Outcome{.status = Status::done, .count = verdict == Verdict::ours ? 1U : 0U};
-    return;
-  }
-  if (verdict == Verdict::unreachable) {
-    outcome = engine::failed(unreachable(item));
-    if (outcome.error->code == ErrorCode::unavailable) {
-      outcome.error->code = ErrorCode::outcome_unknown;  // some may have heard
-    }
-    return;
-  }
-  if (released) {
-    const auto* requeue = std::get_if<core::Requeue>(&batch_[index].operation);
-    const core::RequestId id = std::get<core::Release>(item.sent).id;
-    const bool hoped = hopefuls_.erase(id) > 0;
-    const bool gave_back = verdict == Verdict::ours || hoped;
-    held_.erase(id);
-    outcome.status = gave_back ? Status::released : Status::not_held;
-    if (requeue != nullptr) {
-      hopefuls_.insert_or_assign(requeue->next.id, requeue->next);
-      outcome = {.status = Status::queued,
-                 .look_again = random_between(kStepAside / 2, kStepAside),
-                 .gave_back = gave_back};
-    }
-    return;
-  }
-  const auto* renewal = std::get_if<core::Renew>(&item.sent);
-  if (verdict == Verdict::not_ours) {
-    outcome.status = Status::not_held;
-    if (renewal != nullptr) {
-      let_go(index, renewal->id);  // also what was just repaired
-      held_.erase(renewal->id);
-    }
-    return;
-  }
-  outcome.status = item.revoked         ? Status::revoked
-                   : renewal != nullptr ? Status::renewed
-                                        : Status::granted;
-  outcome.lease_for = item.quorum.left() - core::quorum_drift(item.quorum.left());
-}
-
-void RedlockTurn::judge_acquire(std::size_t index, const core::Acquire& asked, base::Time now) {
-  Item& item = items_[index];
-  switch (item.quorum.verdict()) {
-    case Verdict::ours:
-      if (!core::quorum_validity(asked.ttl, item.quorum.sent(), now)) {
-        let_go(index, asked.id);
-        deny(index, asked);
-      } else {
-        item.step = Step::write;
-        item.token = item.quorum.token();
-        item.quorum = core::Quorum{nodes_.size(), item.quorum.sent()};
-      }
-      break;
-    case Verdict::unreachable:
-      let_go(index, asked.id);
-      if (asked.queue && item.quorum.count(Kind::young) > 0 && !item.refusal) {
-        deny(index, asked);  // they grow up by themselves
-      } else {
-        outcomes_[index] = engine::failed(unreachable(item));
-      }
-      break;
-    default:
-      let_go(index, asked.id);
-      deny(index, asked);
-  }
-}
-
-void RedlockTurn::deny(std::size_t index, const core::Acquire& asked) {
-  if (!asked.queue) {
-    outcomes_[index].status = Status::busy;
-    return;
-  }
-  hopefuls_.insert_or_assign(asked.id, asked);
-  const base::Duration pause = random_between(kShortestRetry, kLongestRetry);
-  const base::Duration expiry = items_[index].quorum.look_again();
-  outcomes_[index] = {
-      .status = Status::queued,
-      .look_again = expiry > base::Duration::zero() ? std::min(pause, expiry) : pause};
-}
-
-void RedlockTurn::after_writing(base::Time now) {
-  for (std::size_t i = 0; i < items_.size(); ++i) {
-    Item& item = items_[i];
-    if (item.step != Step::write) {
-      continue;
-    }
-    item.step = Step::over;
-    const auto& asked = std::get<core::Acquire>(item.sent);
-    const auto validity = core::quorum_validity(asked.ttl, item.quorum.sent(), now);
-    if (item.quorum.verdict() == Verdict::ours && validity) {
-      hopefuls_.erase(asked.id);
-      held_.insert_or_assign(asked.id, asked);
-      outcomes_[i] = {.status = Status::granted, .token = item.token, .lease_for = *validity};
-    } else {
-      let_go(i, asked.id);
-      deny(i, asked);
-    }
-  }
-  phase_ = Phase::over;
 }
 
 // Everywhere, also where we were refused or heard nothing; nobody waits for

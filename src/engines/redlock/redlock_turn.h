@@ -44,6 +44,7 @@ class RedlockTurn : public engine::Conversation {
     std::uint64_t token = 0;
     std::optional<Error> refusal;  // what a node said
     bool revoked = false;
+    bool answered = false;  // by a majority
   };
   enum class Phase : std::uint8_t { asking, writing, pausing, over };
 
@@ -60,6 +61,8 @@ class RedlockTurn : public engine::Conversation {
   bool may_ask_again(const Item& item, base::Time now) const;
   void judge(std::size_t index, base::Time now);
   void judge_acquire(std::size_t index, const core::Acquire& asked, base::Time now);
+  void judge_release(std::size_t index, const core::RequestId& id);
+  void judge_look(std::size_t index);
   void deny(std::size_t index, const core::Acquire& asked);
   void after_writing(base::Time now);
   void let_go(std::size_t index, const core::RequestId& id);

@@ -7,9 +7,12 @@
 
 #include "engines/redis/redis_options.h"
 
-// TLS as a filter of bytes: it never touches a socket, so that ours stays
-// non-blocking and a broken one raises no signal.
+// What we need of OpenSSL. TLS is a filter of bytes: it never touches a socket,
+// so that ours stays non-blocking and a broken one raises no signal.
 namespace holdfast::engines {
+
+// As Redis names scripts.
+std::string sha1_in_hex(std::string_view text);
 
 // What all connections of an engine share. Thread-safe.
 class RedisTls {

@@ -1,7 +1,8 @@
-#include "engines/redis/redis_tls.h"
+#include "engines/redis/redis_session.h"
 
 #include <arpa/inet.h>
 #include <openssl/err.h>
+#include <openssl/evp.h>
 #include <openssl/ssl.h>
 
 #include <algorithm>
@@ -145,6 +146,18 @@ class OpenSsl : public RedisTls {
 };
 
 }  // namespace
+
+std::string sha1_in_hex(std::string_view text) {
+  static constexpr char kDigits[] = "0123456789abcdef";
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+  unsigned size = 0;
+  EVP_Digest(text.data(), text.size(), digest.data(), &size, EVP_sha1(), nullptr);
+  std::string hex;
+  for (unsigned i = 0; i < size; ++i) {
+    hex += {kDigits[digest[i] >> 4U], kDigits[digest[i] & 15U]};
+  }
+  return hex;
+}
 
 Result<std::shared_ptr<RedisTls>> RedisTls::make(const RedisAccess& access) {
   std::unique_ptr<SSL_CTX, FreeSsl> context{SSL_CTX_new(TLS_client_method())};
