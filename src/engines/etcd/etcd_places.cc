@@ -13,6 +13,7 @@ constexpr Duration kRetry = std::chrono::milliseconds{500};
 // Only what is held for long is watched for a revocation: it is a request more.
 constexpr Duration kGuardAfter = std::chrono::milliseconds{200};
 constexpr std::size_t kMostGuarded = 1000;  // the others learn of it by their renewal
+constexpr std::string_view kRevokeLease = "/etcdserverpb.Lease/LeaseRevoke";
 constexpr std::string_view kTransact = "/etcdserverpb.KV/Txn";
 
 }  // namespace
@@ -37,8 +38,27 @@ void EtcdRecipe::stop() {
   wake_.notify_all();
   if (caretaker_.joinable()) {
     caretaker_.join();
+    const auto told = std::make_shared<std::promise<void>>();
+    const auto answered = told->get_future();
+    give_back_leases(told);
+    answered.wait_for(kDrainTime);
   }
   session_->stop();
+}
+
+// Whatever is left of ours goes with its lease, at once and not after its ttl.
+engine::Detached EtcdRecipe::give_back_leases(std::shared_ptr<std::promise<void>> told) {
+  std::vector<std::int64_t> all;
+  {
+    const std::lock_guard lock{mutex_};
+    for (const auto& [id, lease] : leases_) {
+      all.push_back(id);
+    }
+  }
+  for (const std::int64_t lease : all) {
+    co_await session_->call(kRevokeLease, encode_lease(lease));
+  }
+  told->set_value();
 }
 
 // --- the tables

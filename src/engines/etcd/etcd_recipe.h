@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <coroutine>
 #include <cstdint>
+#include <future>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -152,6 +153,7 @@ class EtcdRecipe {
   engine::Detached watch_own(core::RequestId id);
   engine::Detached give_up(core::RequestId id);
   engine::Detached remove_ghost(std::string key);
+  engine::Detached give_back_leases(std::shared_ptr<std::promise<void>> told);
   void run();
   struct Due {
     std::vector<core::RequestId> over;      // their time is up: they can no longer be renewed
