@@ -1,15 +1,24 @@
 #!/usr/bin/env bash
-# ./dev lint [--fix]: what a machine can say about the sources, cheap checks first.
-# --fix formats them before.
+# ./dev lint [--fix] [--all]: what a machine can say about the sources, cheap checks first.
+# --fix formats them before; --all lets clang-tidy read the tests too, which takes as long again.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=tools/common.sh
 source tools/common.sh
 
+fix= product=--product
+for option in "$@"; do
+  case $option in
+    --fix) fix=1 ;;
+    --all) product= ;;
+    *) fail "lint: there is no option '$option'; there are --fix and --all" ;;
+  esac
+done
+
 mapfile -t sources < <(git ls-files --cached --others --exclude-standard -- '*.h' '*.cc')
 
 say "clang-format"
-if [[ ${1:-} == --fix ]]; then
+if [[ -n $fix ]]; then
   clang-format -i "${sources[@]}"
 else
   clang-format --dry-run -Werror "${sources[@]}" || fail "'./dev lint --fix' formats the sources"
@@ -27,4 +36,4 @@ python3 tools/check_headers.py
 
 build_preset dev
 say "clang-tidy"
-python3 tools/run_tidy.py build/dev --jobs "$jobs"
+python3 tools/run_tidy.py build/dev --jobs "$jobs" $product

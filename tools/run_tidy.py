@@ -5,7 +5,9 @@ A file that passed is not looked at again until it, a project header it includes
 its compile command, a .clang-tidy or clang-tidy itself changes: build/tidy/ has one empty file for
 each content that passed.
 
-usage: run_tidy.py BUILD_DIR [--jobs N]
+--product: only what users run, src/ and apps/; most of the rest is tests.
+
+usage: run_tidy.py BUILD_DIR [--jobs N] [--product]
 """
 
 import argparse
@@ -73,7 +75,9 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("build", type=Path)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--product", action="store_true")
     options = parser.parse_args()
+    folders = [ROOT / "src", ROOT / "apps"] if options.product else [ROOT]
 
     PASSED.mkdir(parents=True, exist_ok=True)
     entries = json.loads((options.build / "compile_commands.json").read_text())
@@ -81,7 +85,8 @@ def main():
     work = []
     for entry in entries:
         path = Path(entry["file"])
-        if path.is_relative_to(ROOT) and not path.is_relative_to(options.build.resolve()):
+        wanted = any(path.is_relative_to(folder) for folder in folders)
+        if wanted and not path.is_relative_to(options.build.resolve()):
             key = fingerprint(entry, common)
             if not (PASSED / key).exists():
                 work.append((entry, options.build, key))

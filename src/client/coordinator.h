@@ -97,6 +97,7 @@ class Coordinator {
 
   // --- the store
   std::size_t lanes() const noexcept { return outbox_.lanes(); }
+  std::size_t lane_of(std::string_view name) const noexcept { return outbox_.lane_of(name); }
   std::span<const core::Command> start_batch(std::size_t lane, core::Time now) {
     return outbox_.start(lane, now);
   }

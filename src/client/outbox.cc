@@ -28,9 +28,12 @@ bool asks_for(const Errand& errand, core::TenancyId tenancy) {
 
 }  // namespace
 
+std::size_t Outbox::lane_of(std::string_view name) const noexcept {
+  return std::hash<std::string_view>{}(name) % lanes_.size();
+}
+
 Outbox::Lane& Outbox::lane_of(const Errand& errand) {
-  const std::size_t hash = std::hash<std::string_view>{}(errand.command.name);
-  return lanes_[hash % lanes_.size()];
+  return lanes_[lane_of(errand.command.name)];
 }
 
 void Outbox::push(Errand errand) {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "core/commands.h"
@@ -61,6 +62,7 @@ class Outbox {
   std::vector<Errand> finish(std::size_t lane);
 
   std::size_t lanes() const noexcept { return lanes_.size(); }
+  std::size_t lane_of(std::string_view name) const noexcept;
   // Nothing to send, nothing on its way.
   bool empty() const noexcept;
 

@@ -35,6 +35,36 @@ Error forked() {
 
 }  // namespace
 
+// What this thread did after its last releases. One that went on to the next
+// lock at once will likely do so again, and then both can travel together.
+class Service::Habit {
+ public:
+  static Habit& of(const Service& service) {
+    static thread_local Habit habit;
+    if (habit.service_ != &service) {
+      habit = Habit{};
+      habit.service_ = &service;
+    }
+    return habit;
+  }
+
+  void asks(base::Time now) noexcept {
+    times_ = now - released_ < kAtOnce ? std::min(times_ + 1, kSure) : 0;
+  }
+  // Will it ask again at once?
+  bool releases(base::Time now) noexcept {
+    released_ = now;
+    return times_ == kSure;
+  }
+
+ private:
+  static constexpr Duration kAtOnce = std::chrono::microseconds{50};
+  static constexpr int kSure = 4;
+  const Service* service_ = nullptr;
+  base::Time released_{};
+  int times_ = 0;
+};
+
 // --- those who wait
 
 class Service::AsyncCaller : public GrantReceiver {
@@ -131,6 +161,7 @@ Service::Service(std::unique_ptr<engine::Engine> engine, Coordinator::Config con
       door_{engine_->doorbell_fd()},
       coordinator_{std::move(config)},
       lanes_(engine_->lanes()),
+      ride_{engine_->ride()},
       nudge_{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)},
       timer_{timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK)},
       health_{std::make_unique<HealthRunner>([this] { nudge(); })} {}
@@ -214,13 +245,14 @@ Result<Lease> Service::acquire(std::string_view name, const AcquireOptions& opti
   const auto caller = std::make_shared<BlockedCaller>();
   std::unique_lock lock{mutex_};
   active_ = true;
+  Habit::of(*this).asks(base::BootClock::now());
   const core::ClaimId claim = coordinator_.acquire(*wish, caller, base::BootClock::now());
   const bool asked_itself =
       pump(lock,
            {options.stop.stop_possible()
                 ? std::min(deadline, base::BootClock::now() + kStoppablePatience)
                 : deadline},
-           Lead::must);
+           Lead::must, coordinator_.lane_of(name));
   std::optional<std::stop_callback<std::function<void()>>> watch;
   if (options.stop.stop_possible()) {
     watch.emplace(options.stop, [caller] { caller->interrupt(); });
@@ -293,8 +325,10 @@ Result<void> Service::release(core::ClaimId claim) {
 
 void Service::release_in_background(core::ClaimId claim) noexcept {
   std::unique_lock lock{mutex_};
-  coordinator_.release(claim, nullptr, base::BootClock::now());
-  pump(lock, engine::Patience::none, Lead::may);
+  const base::Time now = base::BootClock::now();
+  coordinator_.release(claim, nullptr, now);
+  const bool rides = ride_ > Duration::zero() && Habit::of(*this).releases(now);
+  pump(lock, engine::Patience::none, rides ? Lead::ride : Lead::may);
 }
 
 Result<void> Service::flush(Duration at_most) {

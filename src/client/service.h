@@ -63,6 +63,7 @@ class Service : public std::enable_shared_from_this<Service> {
     must,    // the caller, which waits for the outcomes
     may,     // the caller, unless it is inside a callback
     keeper,  // the keeper alone
+    ride,    // whoever comes next, or the keeper in a while
   };
   // A caller that can be cancelled, or leads for others, lends its thread to a
   // slow store only so long.
@@ -89,8 +90,10 @@ class Service : public std::enable_shared_from_this<Service> {
   // Carries out the effects and sends what there is to send, as long as this
   // thread finds lanes idle. Takes the lock locked, leaves it unlocked. True if
   // this thread sent something.
-  bool pump(std::unique_lock<std::mutex>& lock, engine::Patience patience, Lead lead);
-  std::optional<Batch> start_batch();
+  // What is to be sent on `last` goes after the rest: the caller's own.
+  bool pump(std::unique_lock<std::mutex>& lock, engine::Patience patience, Lead lead,
+            std::size_t last = 0);
+  std::optional<Batch> start_batch(std::size_t last);
   void submit(const Batch& batch, engine::Patience patience);
   void perform(Effects effects) noexcept;
 
@@ -109,6 +112,7 @@ class Service : public std::enable_shared_from_this<Service> {
 
   class Pumping;
   class AsyncCaller;
+  class Habit;
 
   const std::uint64_t generation_;
   std::unique_ptr<engine::Engine> engine_;
@@ -124,6 +128,8 @@ class Service : public std::enable_shared_from_this<Service> {
   bool stopping_ = false;
   std::condition_variable drained_;
 
+  const Duration ride_;                  // see Engine::ride
+  base::Time ride_ends_ = base::kNever;  // for what was left to whoever comes next
   base::Time next_tidy_ = base::kNever;  // the keeper's
   base::FileDescriptor nudge_;           // eventfd
   base::FileDescriptor timer_;           // timerfd on CLOCK_BOOTTIME

@@ -81,7 +81,7 @@ void Service::tidy_if_due(base::Time now) {
 
 base::Time Service::next_due() const {
   const base::Time wait = waits_.empty() ? base::kNever : waits_.begin()->first;
-  return std::min(coordinator_.next_due(), wait);
+  return std::min({coordinator_.next_due(), wait, ride_ends_});
 }
 
 void Service::set_alarms() {

@@ -52,7 +52,8 @@ bool Service::on_engines_thread() const noexcept {
   return brought_outcomes_to == this;
 }
 
-bool Service::pump(std::unique_lock<std::mutex>& lock, engine::Patience patience, Lead lead) {
+bool Service::pump(std::unique_lock<std::mutex>& lock, engine::Patience patience, Lead lead,
+                   std::size_t last) {
   if (Pumping* below = Pumping::find(this); below != nullptr && lead != Lead::must) {
     below->again = true;
     lock.unlock();
@@ -66,17 +67,23 @@ bool Service::pump(std::unique_lock<std::mutex>& lock, engine::Patience patience
       drained_.notify_all();
     }
     Effects effects = coordinator_.take_effects();
-    const bool may_lead = !stopping_ && turn < kMaxTurns && (lead != Lead::keeper || on_keeper());
+    const bool may_lead = !stopping_ && turn < kMaxTurns && lead != Lead::ride &&
+                          (lead != Lead::keeper || on_keeper());
     // Those who wait first: a callback may want the lane that it is told of.
-    const auto batch = may_lead && effects.empty() ? start_batch() : std::nullopt;
+    const auto batch = may_lead && effects.empty() ? start_batch(last) : std::nullopt;
     const bool more = !batch && coordinator_.can_send();
+    // What is on other lanes does not wait for this one's answer.
+    const bool alone = !batch || !coordinator_.can_send();
+    ride_ends_ = more && lead == Lead::ride ? base::BootClock::now() + ride_ : base::kNever;
     bring_alarm_forward();
     lock.unlock();
     perform(std::move(effects));
     if (batch) {
       sent = true;
-      submit(*batch, patience);
+      submit(*batch, alone ? patience : engine::Patience::none);
     } else if (!more && !here.again) {
+      return sent;
+    } else if (lead == Lead::ride && !here.again) {
       return sent;
     } else if (!may_lead) {
       nudge();
@@ -89,8 +96,9 @@ bool Service::pump(std::unique_lock<std::mutex>& lock, engine::Patience patience
   }
 }
 
-std::optional<Service::Batch> Service::start_batch() {
-  for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
+std::optional<Service::Batch> Service::start_batch(std::size_t last) {
+  for (std::size_t i = 1; i <= lanes_.size(); ++i) {
+    const std::size_t lane = (last + i) % lanes_.size();
     const auto commands = coordinator_.start_batch(lane, base::BootClock::now());
     if (!commands.empty()) {
       lanes_[lane].submitting = std::this_thread::get_id();

@@ -74,6 +74,10 @@ class Engine {
   virtual void submit(std::size_t lane, std::span<const core::Command> batch, Patience patience,
                       Done done) = 0;
 
+  // How long a release may wait for company if its caller is likely to ask for
+  // something else at once: nothing where a trip to the store costs little.
+  virtual base::Duration ride() const noexcept { return {}; }
+
   // Becomes readable when the doorbell rings; -1 if it cannot. One descriptor
   // for the engine's life.
   virtual int doorbell_fd() const noexcept { return -1; }

@@ -107,6 +107,9 @@ Row documented_as(const Capabilities& row) {
 }
 
 TEST(Coverage, TheDocumentedTableIsWhatTheEnginesDeclare) {
+#ifdef HOLDFAST_WITHOUT_SOME
+  GTEST_SKIP() << "the table is about all engines, and this build leaves some out";
+#endif
   std::vector<Row> expected;
   for (const Capabilities& row : declared()) expected.push_back(documented_as(row));
   EXPECT_THAT(table_below("## What each engine promises"),

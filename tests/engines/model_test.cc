@@ -214,8 +214,7 @@ TEST_P(EngineModel, AnswersLikeTheLockRecord) {
                                             not_held, revoked, refused));
 }
 
-INSTANTIATE_TEST_SUITE_P(, EngineModel,
-                         ::testing::Values("memory", "sqlite", "redis", "mysql", "postgres"),
+INSTANTIATE_TEST_SUITE_P(, EngineModel, ::testing::ValuesIn(engines_of_the_record()),
                          [](const auto& tested) { return tested.param; });
 
 }  // namespace

@@ -67,16 +67,26 @@ std::span<const HarnessEntry> harnesses() {
     std::vector<HarnessEntry> list;
     list.push_back(memory_harness());
     list.push_back(sqlite_harness());
+#ifndef HOLDFAST_WITHOUT_MYSQL
     list.push_back(mysql_lease_harness());
+#endif
+#ifndef HOLDFAST_WITHOUT_POSTGRES
     list.push_back(postgres_lease_harness());
     list.push_back(postgres_shedlock_harness());
+#endif
+#ifndef HOLDFAST_WITHOUT_REDIS
     list.push_back(redis_fair_harness());
     list.push_back(redis_simple_harness());
     list.push_back(redis_redisson_harness());
     list.push_back(redlock_harness());
+#endif
+#ifndef HOLDFAST_WITHOUT_ZOOKEEPER
     list.push_back(zookeeper_harness());
     list.push_back(zookeeper_simple_harness());
+#endif
+#ifndef HOLDFAST_WITHOUT_ETCD
     list.push_back(etcd_harness());
+#endif
     return list;
   }();
   return all;

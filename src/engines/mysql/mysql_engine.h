@@ -25,6 +25,7 @@ class MysqlEngine : public engine::Engine {
   std::size_t lanes() const noexcept override { return exchanges_.size(); }
   void submit(std::size_t lane, std::span<const core::Command> batch, engine::Patience patience,
               engine::Done done) override;
+  base::Duration ride() const noexcept override { return std::chrono::milliseconds{1}; }
   int doorbell_fd() const noexcept override { return doorbell_.fd(); }
   std::vector<engine::Ring> answer_doorbell() override;
   void tidy() override;

@@ -72,7 +72,7 @@ class MysqlExchange : public engine::Conversation {
     std::vector<core::Wake> wakes;
   };
   enum class Step : std::uint8_t { connect, make_tables, plain, read, write, pause };
-  enum class Statement : std::uint8_t { other, take, give_back, prolong, read };
+  enum class Statement : std::uint8_t { other, take, give_back, prolong, read, read_if_missed };
 
   void sort_out(std::span<const core::Command> batch);
   void recognize_plain(Line& line) const;

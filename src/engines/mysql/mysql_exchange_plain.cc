@@ -77,6 +77,10 @@ void MysqlExchange::send_plain() {
   if (wanted.needs_read()) {
     context_.sql.read(packet, unsettled_names());
     add(Statement::read);
+  } else if (wanted.takes.empty()) {
+    // A release that others wait for: the sooner we know the queue, the better.
+    context_.sql.read_if_unchanged(packet, window_.front().name);
+    add(Statement::read_if_missed);
   }
   if (in_transaction_) {
     packet += ";COMMIT";
@@ -98,6 +102,9 @@ void MysqlExchange::on_plain() {
       settle_plain(line);
     }
     return;
+  }
+  if (const MysqlReply* rows = find(Statement::read_if_missed)) {
+    take_rows(*rows);
   }
   const MysqlReply* taken = find(Statement::take);
   const MysqlReply* given = find(Statement::give_back);

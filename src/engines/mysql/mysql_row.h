@@ -6,8 +6,8 @@
 
 #include "base/ids.h"
 #include "base/time.h"
-#include "engines/mysql/mysql_session.h"
 #include "engines/mysql/mysql_lock.h"
+#include "engines/mysql/mysql_session.h"
 
 namespace holdfast::engines {
 

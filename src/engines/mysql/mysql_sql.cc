@@ -181,6 +181,14 @@ void MysqlSql::read(std::string& packet, std::span<const std::string_view> names
   packet += ") UNION ALL SELECT NULL,0,0," + microseconds() + ",0,NULL,NULL,NULL,NULL,0,0,0,0,NULL";
 }
 
+void MysqlSql::read_if_unchanged(std::string& packet, std::string_view name) const {
+  begin(packet);
+  set_columns(packet);
+  packet += " WHERE name=";
+  append_hex(packet, name);
+  packet += " AND ROW_COUNT()=0";
+}
+
 void MysqlSql::read_used(std::string& packet, std::string_view prefix, std::string_view after,
                          std::size_t at_most) const {
   begin(packet);

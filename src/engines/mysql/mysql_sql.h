@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "core/lock_record.h"
-#include "engines/mysql/mysql_options.h"
 #include "engines/mysql/mysql_lock.h"
+#include "engines/mysql/mysql_options.h"
 
 namespace holdfast::engines {
 
@@ -43,6 +43,8 @@ class MysqlSql {
 
   // All about these locks, and the time; read_row() understands it.
   void read(std::string& packet, std::span<const std::string_view> names) const;
+  // The same, if the statement before changed nothing; else nothing.
+  void read_if_unchanged(std::string& packet, std::string_view name) const;
   // The locks in use whose name starts with it, in order, after a name.
   void read_used(std::string& packet, std::string_view prefix, std::string_view after,
                  std::size_t at_most) const;
