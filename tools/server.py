@@ -185,8 +185,8 @@ def supervise(run, ready, report, users):
                 break  # still holding `users`: whoever comes now waits, and starts a new one
             else:
                 fcntl.flock(users, fcntl.LOCK_UN)
-    except SystemExit as problem:
-        os.write(report, str(problem).encode())
+    except (Exception, SystemExit) as problem:  # pylint: disable=broad-except
+        os.write(report, (str(problem) or repr(problem)).encode())
     finally:
         if os.path.exists(ready):
             os.unlink(ready)

@@ -66,7 +66,7 @@ class Lease {
   // for the WHERE of your own statements. It is true while this grant is the
   // current one, and no other can follow before your transaction ends. Asks the
   // store the first time. lease_lost, unsupported, unavailable. See also
-  // guard() and guarded_commit() in <holdfast/postgres.h>.
+  // guard() and guarded_commit() in <holdfast/mysql.h> and <holdfast/postgres.h>.
   Result<std::string> fence_sql() const;
 
   // Releases without waiting for the answer; a later acquire by this process

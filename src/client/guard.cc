@@ -1,4 +1,5 @@
 // Leases checked in the user's own transaction.
+#include <holdfast/mysql.h>
 #include <holdfast/postgres.h>
 #include <utility>
 
@@ -43,6 +44,20 @@ Result<std::string> Lease::fence_sql() const {
         return engine.fence_sql(name, token);
       });
 }
+
+namespace mysql {
+
+Result<void> guard(const Lease& lease, st_mysql* connection) {
+  return client::Guard::run(lease, {.type = "MYSQL", .handle = connection},
+                            engine::AfterGuard::go_on);
+}
+
+Result<void> guarded_commit(const Lease& lease, st_mysql* connection) {
+  return client::Guard::run(lease, {.type = "MYSQL", .handle = connection},
+                            engine::AfterGuard::commit);
+}
+
+}  // namespace mysql
 
 namespace postgres {
 

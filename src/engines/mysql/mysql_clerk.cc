@@ -25,6 +25,19 @@ class ToTheEnd : public engine::Conversation {
   MysqlSession& session_;
 };
 
+void forget_row(const MysqlSql& sql, std::string& packet, const MysqlRow& row, bool fenced) {
+  if (!fenced) {
+    sql.forget(packet, row.name, row.version);
+    return;
+  }
+  // A fence must not outlive its row: it would no longer follow.
+  packet += packet.empty() ? "START TRANSACTION" : ";START TRANSACTION";
+  sql.lock_fence(packet, row.name, true);
+  sql.forget(packet, row.name, row.version);
+  sql.forget_fence(packet, row.name);
+  packet += ";COMMIT";
+}
+
 }  // namespace
 
 MysqlClerk::MysqlClerk(const MysqlOptions& options, const MysqlSql& sql, engine::Driver& driver)
@@ -168,17 +181,20 @@ Result<void> MysqlClerk::tidy_some() {
   }
   const MysqlReply& reply = session_.replies().back();
   std::string forget;
+  std::string forget_fenced;
   std::string last;
   for (std::size_t i = 0; i < reply.rows(); ++i) {
     const MysqlRow row = read_row(reply, i);
     const auto entry = entry_of(row.row);
     if (entry && entry->record.idle_from() <= row.now) {
-      sql_.forget(forget, row.name, row.version);
+      forget_row(sql_, entry->fenced ? forget_fenced : forget, row, entry->fenced);
     }
     last = row.name;
   }
   tidied_to_ = reply.rows() < kPage ? "" : last;
   sql_.drop_old_notes(forget);
+  // Last: it ends at the first that somebody's transaction still relies on.
+  forget += forget_fenced.empty() ? "" : ";" + forget_fenced;
   return run(std::move(forget));
 }
 

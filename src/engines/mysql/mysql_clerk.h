@@ -2,6 +2,7 @@
 
 #include <holdfast/error.h>
 #include <holdfast/inspect.h>
+#include <cstdint>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -25,6 +26,9 @@ class MysqlClerk {
   Result<void> init();
   std::vector<Finding> doctor();
   void tidy();
+  // Sees to it that the name has a fence, for the holder with this token.
+  // lease_lost: there is no such holder.
+  Result<void> make_fence(std::string_view name, std::uint64_t token);
 
   void forget() noexcept { session_.forget(); }
 
@@ -35,6 +39,7 @@ class MysqlClerk {
   bool no_tables() const;
   Result<std::vector<LockInfo>> described();
   Result<void> tidy_some();
+  Result<bool> try_to_make_fence(std::string_view name, std::uint64_t token);
   void examine(std::vector<Finding>& findings);
   void examine_settings(std::vector<Finding>& findings);
   void examine_speed(std::vector<Finding>& findings);

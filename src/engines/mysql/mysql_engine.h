@@ -1,6 +1,10 @@
 #pragma once
 
+#include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
+#include <string>
 #include <vector>
 
 #include "engine/driver.h"
@@ -29,6 +33,9 @@ class MysqlEngine : public engine::Engine {
   int doorbell_fd() const noexcept override { return doorbell_.fd(); }
   std::vector<engine::Ring> answer_doorbell() override;
   void tidy() override;
+  Result<std::string> fence_sql(std::string_view name, std::uint64_t token) override;
+  Result<void> guard(std::string_view name, std::uint64_t token,
+                     const engine::NativeConnection& connection, engine::AfterGuard after) override;
   Result<std::vector<LockInfo>> list(std::string_view prefix) override;
   Result<LockInfo> show(std::string_view name) override;
   Result<void> init() override;
@@ -47,6 +54,8 @@ class MysqlEngine : public engine::Engine {
   // Ends before what it drives.
   std::unique_ptr<engine::Driver> driver_;
   MysqlClerk clerk_;
+  std::mutex fences_mutex_;
+  std::map<std::string, std::uint64_t, std::less<>> fences_;  // that we know of, for these tokens
 };
 
 }  // namespace holdfast::engines

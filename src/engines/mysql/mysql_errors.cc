@@ -14,6 +14,7 @@ constexpr unsigned kTableDenied = 1142;
 constexpr unsigned kColumnDenied = 1143;
 constexpr unsigned kNoTable = 1146;
 constexpr unsigned kLockWait = 1205;
+constexpr unsigned kLockNoWait = 3572;
 constexpr unsigned kDeadlock = 1213;
 constexpr unsigned kTooManyOfUser = 1226;
 constexpr unsigned kSpecificDenied = 1227;
@@ -37,6 +38,7 @@ MysqlTrouble trouble_of(const MysqlError& error) {
   switch (error.code) {
     case kDeadlock:
     case kLockWait:
+    case kLockNoWait:
     case kRecordChanged:
     case kInterrupted:  // somebody's KILL QUERY: the statement was undone
       return MysqlTrouble::collision;
@@ -58,6 +60,10 @@ MysqlTrouble trouble_of(const MysqlError& error) {
     default:
       return error.disconnected ? MysqlTrouble::disconnected : MysqlTrouble::final;
   }
+}
+
+bool is_lock_wait(const MysqlError& error) {
+  return error.code == kLockWait || error.code == kLockNoWait;
 }
 
 Error as_error(const MysqlError& error, const MysqlOptions& options) {

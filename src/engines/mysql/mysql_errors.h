@@ -16,6 +16,8 @@ enum class MysqlTrouble : std::uint8_t {
 };
 
 MysqlTrouble trouble_of(const MysqlError& error);
+// Somebody else has a row locked.
+bool is_lock_wait(const MysqlError& error);
 
 // What the caller is told.
 Error as_error(const MysqlError& error, const MysqlOptions& options);

@@ -186,6 +186,7 @@ bool MysqlExchange::on_reply() {
   switch (step_) {
     case Step::connect:
       on_mariadb_ = session_.server_version().find("MariaDB") != std::string::npos;
+      has_nowait_ = on_mariadb_ || !session_.server_version().starts_with("5.");
       return start_window();
     case Step::make_tables:
       return start_window();

@@ -50,7 +50,8 @@ class MysqlExchange : public engine::Conversation {
     std::string_view name;
     std::vector<std::size_t> commands;  // in order
     bool settled = false;
-    bool risked = false;  // the packet on its way may change it
+    bool risked = false;   // the packet on its way may change it
+    bool guarded = false;  // a transaction of its last holder still relies on the fence
     const core::Release* give_back = nullptr;
     const core::Acquire* take = nullptr;
     const core::Renew* prolong = nullptr;
@@ -70,6 +71,7 @@ class MysqlExchange : public engine::Conversation {
     LockEntry entry;
     std::vector<core::Outcome> outcomes;
     std::vector<core::Wake> wakes;
+    std::optional<std::uint64_t> fence = std::nullopt;  // to be raised to this
   };
   enum class Step : std::uint8_t { connect, make_tables, plain, read, write, pause };
   enum class Statement : std::uint8_t { other, take, give_back, prolong, read, read_if_missed };
@@ -85,6 +87,7 @@ class MysqlExchange : public engine::Conversation {
   void send_read();
   bool draft_and_write();
   void draft(Line& line);
+  void apply_commands(Draft& draft, const core::LockRecord& before) const;
   void send_write();
   void send(Step step, std::string packet);
   bool look_again();
@@ -94,6 +97,7 @@ class MysqlExchange : public engine::Conversation {
   void on_write();
   bool on_error(const MysqlError& error);
   bool after_collision();
+  bool met_a_guard(const MysqlError& error) const;
   bool pause_then_retry();
 
   void take_rows(const MysqlReply& reply);
@@ -110,6 +114,7 @@ class MysqlExchange : public engine::Conversation {
   MysqlContext context_;
   MysqlSession session_;
   bool on_mariadb_ = true;
+  bool has_nowait_ = true;
 
   // The batch.
   std::span<const core::Command> batch_;

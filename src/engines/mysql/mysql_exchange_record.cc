@@ -12,6 +12,51 @@ namespace holdfast::engines {
 using core::Acquire;
 using core::Requeue;
 
+namespace {
+
+// How long a guarded transaction counts as a holder before one looks again.
+constexpr base::Duration kGuardTime = std::chrono::milliseconds{100};
+
+// A transaction that the last holder guarded, and that still runs, counts as a
+// holder for a moment.
+core::LockRecord with_guard(const core::LockRecord& record, base::Time now) {
+  core::LockRecord::Parts parts{.limit = record.limit(),
+                                .last_token = record.last_token(),
+                                .holders = record.holders(),
+                                .queue = record.queue()};
+  core::Shape shape;
+  if (parts.limit > 0) {
+    shape = {.mode = Mode::permits, .permits = parts.limit, .limit = parts.limit};
+  }
+  parts.holders.push_back({.id = core::RequestId::random(),
+                           .session = {},
+                           .shape = shape,
+                           .token = parts.last_token - (core::kTokenStride - 1),
+                           .ttl = kGuardTime,
+                           .since = now,
+                           .expires = now + kGuardTime});
+  return core::LockRecord::from_parts(std::move(parts));
+}
+
+// Where the fence must stand after this step; nullopt: where it is. Whoever
+// shares the lock with one of those before may leave it there.
+std::optional<std::uint64_t> new_fence(const core::LockRecord& before,
+                                       const core::LockRecord& after) {
+  std::optional<std::uint64_t> lowest;
+  for (const core::Holder& holder : after.holders()) {
+    const bool stays =
+        std::any_of(before.holders().begin(), before.holders().end(),
+                    [&](const core::Holder& old) { return old.token == holder.token; });
+    if (stays) {
+      return std::nullopt;
+    }
+    lowest = std::min(lowest.value_or(holder.token), holder.token);
+  }
+  return lowest;
+}
+
+}  // namespace
+
 std::vector<std::string_view> MysqlExchange::unsettled_names() const {
   std::vector<std::string_view> names;
   for (const Line& line : window_) {
@@ -85,6 +130,10 @@ bool MysqlExchange::draft_and_write() {
     }
   }
   if (!drafts_.empty()) {
+    // Those that raise a fence may have to wait for it: each on its own, last.
+    const auto fencing = std::stable_partition(drafts_.begin(), drafts_.end(),
+                                               [](const Draft& each) { return !each.fence; });
+    drafts_.erase(fencing == drafts_.begin() ? fencing + 1 : fencing, drafts_.end());
     send_write();
     return true;
   }
@@ -102,18 +151,32 @@ void MysqlExchange::draft(Line& line) {
   const core::LockRecord before = entry->record;
   Draft draft{&line, row == nullptr ? 0 : row->version, std::move(*entry), {}, {}};
   draft.entry.parties[context_.client.session] = clipped(context_.client.party);
-  const auto micros = std::chrono::floor<std::chrono::microseconds>(seen_at_.time_since_epoch());
-  const core::LockRecord::Context moment{.now = seen_at_,
-                                         .token_floor = static_cast<std::uint64_t>(micros.count())};
-  for (const std::size_t command : line.commands) {
-    draft.outcomes.push_back(
-        draft.entry.record.apply(adapted(batch_[command].operation), moment, draft.wakes));
+  apply_commands(draft, before);
+  if (draft.fence && line.guarded) {
+    draft.entry.record = with_guard(before, seen_at_);
+    draft.entry.parties[core::SessionId{}] = {
+        .label = "(a guarded transaction)", .host = "", .pid = 0};
+    apply_commands(draft, draft.entry.record);
+    draft.fence.reset();
   }
   if (draft.entry.record == before) {
     settle_all(line, std::move(draft.outcomes));
   } else {
     drafts_.push_back(std::move(draft));
   }
+}
+
+void MysqlExchange::apply_commands(Draft& draft, const core::LockRecord& before) const {
+  const auto micros = std::chrono::floor<std::chrono::microseconds>(seen_at_.time_since_epoch());
+  const core::LockRecord::Context moment{.now = seen_at_,
+                                         .token_floor = static_cast<std::uint64_t>(micros.count())};
+  draft.outcomes.clear();
+  draft.wakes.clear();
+  for (const std::size_t command : draft.line->commands) {
+    draft.outcomes.push_back(
+        draft.entry.record.apply(adapted(batch_[command].operation), moment, draft.wakes));
+  }
+  draft.fence = draft.entry.fenced ? new_fence(before, draft.entry.record) : std::nullopt;
 }
 
 void MysqlExchange::settle_all(Line& line, std::vector<core::Outcome> outcomes) {
@@ -134,12 +197,20 @@ void MysqlExchange::send_write() {
     wakes.insert(wakes.end(), draft.wakes.begin(), draft.wakes.end());
   }
   mark_ = base::random_u64() | 1U;
-  in_transaction_ = drafts_.size() > 1;
+  const Draft& first = drafts_.front();
+  in_transaction_ = drafts_.size() > 1 || first.fence;
   std::string packet = in_transaction_ ? "START TRANSACTION" : "";
   committed_at_ =
       (rollback_first_ ? 1U : 0U) + (updates.empty() ? 0U : 1U) + (inserts.empty() ? 0U : 1U);
+  if (first.fence) {
+    context_.sql.lock_fence(packet, first.line->name, has_nowait_);
+    committed_at_ += 2;
+  }
   if (!updates.empty()) {
     context_.sql.update(packet, updates, mark_);
+  }
+  if (first.fence) {
+    context_.sql.raise_fence(packet, first.line->name, *first.fence, mark_);
   }
   if (!inserts.empty()) {
     context_.sql.insert(packet, inserts, mark_);

@@ -34,6 +34,12 @@ bool MysqlExchange::on_error(const MysqlError& error) {
       }
       break;
     case MysqlTrouble::collision:
+      if (met_a_guard(error)) {
+        drafts_.front().line->guarded = true;
+        drafts_.front().line->risked = false;
+        rollback_first_ = true;
+        return draft_and_write();
+      }
       return after_collision();
     case MysqlTrouble::no_table:
       if (!std::exchange(tables_made_, true)) {
@@ -67,6 +73,12 @@ bool MysqlExchange::on_error(const MysqlError& error) {
     return false;
   }
   return pause_then_retry();
+}
+
+// Somebody's transaction keeps the fence of the one name in this packet locked.
+bool MysqlExchange::met_a_guard(const MysqlError& error) const {
+  return step_ == Step::write && is_lock_wait(error) && drafts_.front().fence &&
+         session_.replies().size() == (rollback_first_ ? 2U : 1U);
 }
 
 bool MysqlExchange::after_collision() {

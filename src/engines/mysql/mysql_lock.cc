@@ -86,7 +86,10 @@ std::string words(const core::Shape& shape) {
   return "";
 }
 
-// --- the rest: the record and the parties, in the order of the record
+// --- the rest: the record and the parties, in the order of the record; then
+// perhaps that it is fenced
+
+constexpr std::uint64_t kFenced = 'f';
 
 void put(std::string& into, std::uint64_t number, int bytes) {
   for (int i = 0; i < bytes; ++i) {
@@ -150,6 +153,9 @@ std::string rest_of(const LockEntry& entry) {
   for (const core::Waiter& waiter : entry.record.queue()) {
     put(rest, entry.party_of(waiter.session));
   }
+  if (entry.fenced) {
+    put(rest, kFenced, 1);
+  }
   return rest;
 }
 
@@ -177,7 +183,10 @@ Result<LockEntry> read_rest(std::string_view bytes) {
     entry.parties[waiter.session] = reader.party();
   }
   if (!reader.at_end()) {
-    return tl::unexpected{damaged()};
+    entry.fenced = reader.number(1) == kFenced;
+    if (!entry.fenced || !reader.at_end()) {
+      return tl::unexpected{damaged()};
+    }
   }
   return entry;
 }
@@ -239,7 +248,7 @@ LockRow row_of(const LockEntry& entry) {
   for (const core::Holder& holder : record.holders()) {
     row.until = std::max(row.until, holder.expires);
   }
-  if (!is_plain(record)) {
+  if (!is_plain(record) || entry.fenced) {
     row.rest = rest_of(entry);
   } else if (!record.holders().empty()) {
     row.request = record.holders().front().id;

@@ -16,6 +16,9 @@ namespace holdfast::engines {
 struct LockEntry {
   core::LockRecord record;
   std::map<core::SessionId, Party> parties;  // of its holders and waiters, at least
+  // Its token stands in the fence table too, and must follow there. Then the
+  // row always has a rest: no plain statement grants it.
+  bool fenced = false;
 
   Party party_of(const core::SessionId& session) const;
 };

@@ -69,6 +69,7 @@ void append_hex(std::string& into, const base::Id& id) {
 MysqlSql::MysqlSql(const MysqlOptions& options, const Party& party, const core::SessionId& session)
     : table_{options.locks_table()},
       notes_{options.notes_table()},
+      fences_{options.fences_table()},
       schema_table_{options.schema_table()},
       party_{clipped(party)},
       session_{session},
@@ -300,6 +301,42 @@ void MysqlSql::read_marked(std::string& packet, std::span<const Change> changes,
   packet += ')';
 }
 
+void MysqlSql::lock_fence(std::string& packet, std::string_view name,
+                          bool can_refuse_to_wait) const {
+  begin(packet);
+  packet += "SELECT token FROM " + fences_ + " WHERE name=";
+  append_hex(packet, name);
+  packet += can_refuse_to_wait ? " FOR UPDATE NOWAIT" : " FOR UPDATE";
+}
+
+void MysqlSql::raise_fence(std::string& packet, std::string_view name, std::uint64_t token,
+                           std::uint64_t mark) const {
+  begin(packet);
+  packet += "UPDATE " + fences_ + " f JOIN " + table_ +
+            " l ON l.name=f.name SET f.token=" + std::to_string(token) + " WHERE f.name=";
+  append_hex(packet, name);
+  packet += " AND l.mark=" + std::to_string(mark);
+}
+
+void MysqlSql::make_fence(std::string& packet, std::string_view name, std::uint64_t token,
+                          std::uint64_t mark) const {
+  begin(packet);
+  packet += "INSERT INTO " + fences_ + " (name,token) SELECT name," + std::to_string(token) +
+            " FROM " + table_ + " l WHERE l.name=";
+  append_hex(packet, name);
+  packet += " AND l.mark=" + std::to_string(mark) + " ON DUPLICATE KEY UPDATE token=GREATEST(" +
+            fences_ + ".token,VALUES(token))";
+}
+
+void MysqlSql::forget_fence(std::string& packet, std::string_view name) const {
+  begin(packet);
+  packet += "DELETE FROM " + fences_ + " WHERE name=";
+  append_hex(packet, name);
+  packet += " AND NOT EXISTS (SELECT 1 FROM " + table_ + " WHERE name=";
+  append_hex(packet, name);
+  packet += ')';
+}
+
 void MysqlSql::forget(std::string& packet, std::string_view name, std::uint64_t version) const {
   begin(packet);
   packet += "DELETE FROM " + table_ + " WHERE name=";
@@ -428,6 +465,11 @@ std::vector<std::string> MysqlSql::schema() const {
           "  noted DATETIME(6) NOT NULL,\n"
           "  PRIMARY KEY (session_id, request_id)\n"
           ") ENGINE=InnoDB COMMENT='holdfast: revoked locks whose holders were not told yet'",
+      "CREATE TABLE IF NOT EXISTS " + fences_ +
+          " (\n"
+          "  name VARBINARY(255) NOT NULL PRIMARY KEY,\n"
+          "  token BIGINT UNSIGNED NOT NULL COMMENT 'of the oldest grant that may still commit'\n"
+          ") ENGINE=InnoDB COMMENT='holdfast: locks that are checked in transactions'",
       "INSERT IGNORE INTO " + schema_table_ + " (id, version) VALUES (1, " +
           std::to_string(kMysqlSchemaVersion) + ")",
   };

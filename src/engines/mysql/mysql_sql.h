@@ -60,6 +60,17 @@ class MysqlSql {
   // Which of them carry the mark.
   void read_marked(std::string& packet, std::span<const Change> changes, std::uint64_t mark) const;
 
+  // The fence of a name, whose token follows the holder's. It may only be
+  // raised if no transaction relies on it: locked() fails at once if one does.
+  void lock_fence(std::string& packet, std::string_view name, bool can_refuse_to_wait) const;
+  // Both only if the row carries the mark.
+  void raise_fence(std::string& packet, std::string_view name, std::uint64_t token,
+                   std::uint64_t mark) const;
+  void make_fence(std::string& packet, std::string_view name, std::uint64_t token,
+                  std::uint64_t mark) const;
+  // Once there is no row.
+  void forget_fence(std::string& packet, std::string_view name) const;
+
   // Forgets a row that was not touched since and is safe to forget.
   void forget(std::string& packet, std::string_view name, std::uint64_t version) const;
   // Names that may be forgotten, in order, after this one.
@@ -92,6 +103,7 @@ class MysqlSql {
 
   std::string table_;
   std::string notes_;
+  std::string fences_;
   std::string schema_table_;
   Party party_;
   core::SessionId session_;

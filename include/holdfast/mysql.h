@@ -1,0 +1,28 @@
+#pragma once
+
+#include <holdfast/error.h>
+#include <holdfast/lease.h>
+
+struct st_mysql;  // MYSQL, as libmariadb's mysql.h calls it
+
+// For data in the MySQL or MariaDB database that also keeps the locks: the
+// lock is checked where the data is, in the transaction that changes it. That
+// closes the gap in which a paused process does not know that it lost the lock.
+//
+// The connection is the caller's own, made with libmariadb, blocking, with a
+// transaction open on it (else invalid_argument); it must not be used by
+// another thread meanwhile. The tables must be InnoDB. With another client
+// library use Lease::fence_sql().
+namespace holdfast::mysql {
+
+// Succeeds while the lease's grant is the current one, and from then until the
+// transaction ends nobody else can be granted the lock, even if the lease runs
+// out. Renewals, and other names, do not notice.
+// lease_lost: somebody else has, or had, the lock; the transaction was rolled
+// back. unavailable: it was rolled back and may be tried again.
+Result<void> guard(const Lease& lease, st_mysql* connection);
+
+// guard(), then COMMIT. outcome_unknown: no answer to the COMMIT.
+Result<void> guarded_commit(const Lease& lease, st_mysql* connection);
+
+}  // namespace holdfast::mysql
