@@ -16,11 +16,20 @@ if("mysql" IN_LIST holdfast_left_out AND "postgres" IN_LIST holdfast_left_out)
   list(APPEND holdfast_left_out relational)
 endif()
 
-# Takes the files that are about engines which are not built in out of a list; their path says so.
+# Takes the files that are about engines which are not built in out of a list: those in a folder or of
+# a name that says so, and tests that include an engine's headers.
 function(holdfast_leave_out files)
   set(kept ${${files}})
   foreach(engine IN LISTS holdfast_left_out)
     list(FILTER kept EXCLUDE REGEX "(^|[/_])${engine}[/_.][^/]*(/[^/]*)?$")
+    foreach(file IN LISTS kept)
+      if(file MATCHES "/tests/[a-z]+/[^/]*_test\\.cc$|/tests/fuzz/")
+        file(STRINGS ${file} includes REGEX "^#include \"engines/${engine}/")
+        if(includes)
+          list(REMOVE_ITEM kept ${file})
+        endif()
+      endif()
+    endforeach()
   endforeach()
   set(${files} ${kept} PARENT_SCOPE)
 endfunction()

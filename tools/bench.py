@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Runs the benchmark scenarios on the embedded store beside their baselines.
+"""Runs the benchmark scenarios on stores of its own beside their baselines.
 
-usage: bench.py BUILD_DIRECTORY [--seconds S] [--rounds N] [--write FILE] [SCENARIO...]
+usage: bench.py BUILD_DIRECTORY [--seconds S] [--rounds N] [--write FILE] [ENGINE|SCENARIO...]
 
 Ours and the baseline take turns, N rounds; figures are medians. --write puts
 the table, with date and machine, into FILE (docs/benchmarks.md).
@@ -10,6 +10,7 @@ the table, with date and machine, into FILE (docs/benchmarks.md).
 import argparse
 import datetime
 import json
+import contextlib
 import os
 import platform
 import sqlite3
@@ -17,14 +18,38 @@ import statistics
 import subprocess
 import tempfile
 
-# scenario: (our field, baseline, what the baseline is, target on ours/baseline, as shown)
+FIFO = ("hand_overs_per_s", "fifo-C16", "FIFO queue of condition variables, no store",
+        lambda r: r >= 0.5, "at least 0.5")
+BY_HAND = "INSERT + DELETE by hand, each awaited"
+# engine: scenario: (our field, baseline, what the baseline is, target on ours/baseline, as shown)
 RATIOS = {
-    "U1": ("cycles_per_s", "sqlite-U1", "bare SQLite loop, same two write transactions",
-           lambda r: r >= 0.5, "at least 0.5"),
-    "U32": ("cycles_per_s", "U1", "our own U1", lambda r: r >= 2, "at least 2"),
-    "C16": ("hand_overs_per_s", "fifo-C16", "FIFO queue of condition variables, no store",
-            lambda r: r >= 0.5, "at least 0.5"),
-    "P2": ("p50_us", "flock-P2", "`flock(2)`", lambda r: r <= 3, "at most 3"),
+    "sqlite": {
+        "U1": ("cycles_per_s", "sqlite-U1", "bare SQLite loop, same two write transactions",
+               lambda r: r >= 0.5, "at least 0.5"),
+        "U32": ("cycles_per_s", "U1", "our own U1", lambda r: r >= 2, "at least 2"),
+        "C16": FIFO,
+        "P2": ("p50_us", "flock-P2", "`flock(2)`", lambda r: r <= 3, "at most 3"),
+    },
+    "mysql": {
+        "U1": ("cycles_per_s", "mysql-U1", BY_HAND, lambda r: r >= 1.5, "at least 1.5"),
+        "U32": ("cycles_per_s", "mysql-U32", BY_HAND + ", 32 connections", lambda r: r >= 2.5,
+                "at least 2.5"),
+        "C16": FIFO,
+        "P2": ("p50_us", "mysql-P2", "`SELECT ... FOR UPDATE`", lambda r: r <= 2.5, "at most 2.5"),
+    },
+    "postgres": {
+        "U1": ("cycles_per_s", "postgres-U1", BY_HAND, lambda r: r >= 1.5, "at least 1.5"),
+        "U32": ("cycles_per_s", "postgres-U32", BY_HAND + ", 32 connections", lambda r: r >= 2,
+                "at least 2"),
+        "C16": FIFO,
+        "P2": ("p50_us", "postgres-P2", "`pg_advisory_lock`", lambda r: r <= 2.5, "at most 2.5"),
+    },
+    "redis": {"C16": FIFO},
+}
+EMBEDDED_FIGURES = {
+    "W1000": [("wake_ups_per_s", "wake-ups/s", lambda v: v <= 2, "the backstop poll alone")],
+    "W1000n": [("wake_ups_per_s", "wake-ups/s", lambda v: v <= 2, "the backstop poll alone")],
+    "L100k": [("bytes_per_lease", "bytes a lease", lambda v: v < 1024, "under 1024")],
 }
 # scenario: field, unit, target, as shown
 FIGURES = {
@@ -32,61 +57,98 @@ FIGURES = {
     "H4": [("overtakes", "overtakes", lambda v: v == 0, "none"),
            ("overlaps", "overlaps", lambda v: v == 0, "none")],
     "W100": [("cpu_percent", "% of one core", lambda v: v < 1, "under 1")],
-    "W1000": [("cpu_percent", "% of one core", lambda v: v < 1, "under 1"),
-              ("wake_ups_per_s", "wake-ups/s", lambda v: v <= 2, "the backstop poll alone")],
-    "W1000n": [("cpu_percent", "% of one core", lambda v: v < 1, "under 1"),
-               ("wake_ups_per_s", "wake-ups/s", lambda v: v <= 2, "the backstop poll alone")],
+    "W1000": [("cpu_percent", "% of one core", lambda v: v < 1, "under 1")],
+    "W1000n": [("cpu_percent", "% of one core", lambda v: v < 1, "under 1")],
     "W50p": [("cpu_percent", "% of one core, all 50", lambda v: v < 1, "under 1")],
-    "L100k": [("bytes_per_lease", "bytes a lease", lambda v: v < 1024, "under 1024"),
-              ("lost", "leases lost", lambda v: v == 0, "none")],
+    "L100k": [("lost", "leases lost", lambda v: v == 0, "none")],
 }
+HERE = os.path.dirname(os.path.abspath(__file__))
 SCENARIOS = ["U1", "U32", "C16", "H4", "P2", "W100", "W1000", "W1000n", "W50p", "L100k"]
 ONCE = {"W100", "W1000", "W1000n", "W50p", "L100k"}  # steady states: one round tells
 
 
-def run_ours(build, scenario, seconds):
-    with tempfile.TemporaryDirectory(dir=build) as directory:
-        out = subprocess.run(
-            [f"{build}/bin/holdfast", "bench", "--url", f"sqlite:{directory}/locks.db",
-             "--scenario", scenario, "--seconds", str(seconds), "--json"],
-            check=True, capture_output=True, text=True).stdout
+class Store:
+    """A store for the time of a benchmark: url for us, address for the baselines."""
+
+    def __init__(self, url, address):
+        self.url, self.address = url, address
+
+
+@contextlib.contextmanager
+def store_of(engine, build):
+    with tempfile.TemporaryDirectory(dir="/tmp") as directory:
+        os.chmod(directory, 0o755)
+        if engine == "sqlite":
+            with tempfile.TemporaryDirectory(dir=build) as files:
+                yield Store(f"sqlite:{files}/locks.db", files)
+            return
+        kind, options = {"mysql": ("mariadb", []), "postgres": ("postgres", ["durable=1"]),
+                         "redis": ("redis", [])}[engine]
+        server = subprocess.Popen([f"{HERE}/server.py", kind, f"{directory}/server", *options],
+                                  stdout=subprocess.PIPE, text=True)
+        try:
+            facts = {}
+            for line in server.stdout:
+                if not line.strip():
+                    break
+                key, value = line.strip().split("=", 1)
+                facts[key] = value
+            port = facts["port"]
+            yield {
+                "mysql": lambda: Store(f"mysql://app@127.0.0.1:{port}/holdfast", facts["socket"]),
+                "postgres": lambda: Store(f"postgres://postgres@127.0.0.1:{port}/postgres",
+                                          f"host=127.0.0.1 port={port} user=postgres"),
+                "redis": lambda: Store(f"redis://127.0.0.1:{port}/0", port),
+            }[engine]()
+        finally:
+            server.terminate()
+            server.wait()
+
+
+def run_ours(build, store, scenario, seconds):
+    out = subprocess.run([f"{build}/bin/holdfast", "bench", "--url", store.url, "--scenario", scenario,
+                          "--seconds", str(seconds), "--json"],
+                         check=True, capture_output=True, text=True).stdout
     return json.loads(out)["scenarios"][0]
 
 
-def run_baseline(build, name, seconds):
+def run_baseline(build, store, name, seconds):
     with tempfile.TemporaryDirectory(dir=build) as directory:
-        return float(subprocess.run([f"{build}/bench/bench_baselines", name, str(seconds), directory],
+        address = store.address if name.split("-")[0] in RATIOS else directory
+        return float(subprocess.run([f"{build}/bench/bench_baselines", name, str(seconds), address],
                                     check=True, capture_output=True, text=True).stdout)
 
 
-def measure(build, scenarios, seconds, rounds):
+def measure(build, engine, scenarios, seconds, rounds):
     ours, theirs = {}, {}
-    for turn in range(rounds):
-        for scenario in scenarios:
-            if turn > 0 and scenario in ONCE:
-                continue
-            print(f"  round {turn + 1}: {scenario}", flush=True)
-            baseline = RATIOS.get(scenario, (None, None))[1]
-            if baseline and baseline not in SCENARIOS:
-                theirs.setdefault(scenario, []).append(run_baseline(build, baseline, seconds))
-            for field, value in run_ours(build, scenario, seconds).items():
-                if field != "scenario":
-                    ours.setdefault(scenario, {}).setdefault(field, []).append(value)
+    with store_of(engine, build) as store:
+        for turn in range(rounds):
+            for scenario in scenarios:
+                if turn > 0 and scenario in ONCE:
+                    continue
+                print(f"  {engine}, round {turn + 1}: {scenario}", flush=True)
+                baseline = RATIOS[engine].get(scenario, (None, None))[1]
+                if baseline and baseline not in SCENARIOS:
+                    theirs.setdefault(scenario, []).append(
+                        run_baseline(build, store, baseline, seconds))
+                for field, value in run_ours(build, store, scenario, seconds).items():
+                    if field != "scenario":
+                        ours.setdefault(scenario, {}).setdefault(field, []).append(value)
     return ours, theirs
 
 
-def table(scenarios, ours, theirs):
+def table(engine, scenarios, ours, theirs):
     rows, missed = [], []
 
     def row(scenario, what, value, target, good):
         rows.append(f"| {scenario} | {what} | {value} | {target} | {'yes' if good else '**no**'} |")
         if not good:
-            missed.append(f"{scenario}: {what}: {value}")
+            missed.append(f"{engine} {scenario}: {what}: {value}")
 
     for scenario in scenarios:
         medians = {field: statistics.median(values) for field, values in ours[scenario].items()}
-        if scenario in RATIOS:
-            field, baseline, name, met, target = RATIOS[scenario]
+        if scenario in RATIOS[engine]:
+            field, baseline, name, met, target = RATIOS[engine][scenario]
             if baseline in SCENARIOS:
                 base = statistics.median(ours[baseline][field]) if baseline in ours else None
             else:
@@ -94,7 +156,8 @@ def table(scenarios, ours, theirs):
             if base:
                 ratio = medians[field] / base
                 row(scenario, f"ratio to {name}", f"{ratio:.2f}", target, met(ratio))
-        for field, unit, met, target in FIGURES.get(scenario, []):
+        embedded = EMBEDDED_FIGURES.get(scenario, []) if engine == "sqlite" else []
+        for field, unit, met, target in FIGURES.get(scenario, []) + embedded:
             row(scenario, unit, f"{medians[field]:.3g}" if medians[field] < 100
                 else f"{medians[field]:.0f}", target, met(medians[field]))
     return rows, missed
@@ -107,27 +170,35 @@ def machine():
             f"Linux {platform.release().split('-')[0]}, SQLite {sqlite3.sqlite_version}")
 
 
-def page(rows, ours, theirs, arguments):
+def chapter(engine, rows, ours, theirs):
+    lines = [f"## {engine}", "", "| scenario | what | measured | wanted | reached |",
+             "|---|---|---|---|---|", *rows, "",
+             "The figures behind the ratios, only good for comparing with each other:", "",
+             "| scenario | figure | ours | baseline |", "|---|---|---|---|"]
+    for scenario, fields in ours.items():
+        for field, values in fields.items():
+            base = ""
+            if scenario in theirs and field == RATIOS[engine][scenario][0]:
+                base = f"{statistics.median(theirs[scenario]):,.0f}"
+            value = statistics.median(values)
+            lines.append(f"| {scenario} | {field} | {value:,.3g} | {base} |" if value < 100
+                         else f"| {scenario} | {field} | {value:,.0f} | {base} |")
+    return [*lines, ""]
+
+
+def page(chapters, arguments):
     lines = [
         "# Benchmarks", "",
         "Made by `./dev bench --write`; do not edit. Ratios within one run on one machine: they say "
         "what the library costs, not how fast your machine is. "
         "Measure your own store with `holdfast bench`.", "",
-        f"{datetime.date.today().isoformat()}, {machine()}. Store: `sqlite:` on the local disk. "
+        f"{datetime.date.today().isoformat()}, {machine()}. Each store on the local disk of the same "
+        f"machine, syncing at every commit where it can. "
         f"Medians of {arguments.rounds} rounds of {arguments.seconds:g} s, ours and the baseline in turn; "
-        "the W and L scenarios once.", "",
-        "| scenario | what | measured | wanted | reached |", "|---|---|---|---|---|", *rows, "",
-        "## The figures behind the ratios", "",
-        "Only good for comparing with each other.", "",
-        "| scenario | figure | ours | baseline |", "|---|---|---|---|"]
-    for scenario, fields in ours.items():
-        for field, values in fields.items():
-            base = ""
-            if scenario in theirs and field == RATIOS[scenario][0]:
-                base = f"{statistics.median(theirs[scenario]):,.0f}"
-            value = statistics.median(values)
-            lines.append(f"| {scenario} | {field} | {value:,.3g} | {base} |" if value < 100
-                         else f"| {scenario} | {field} | {value:,.0f} | {base} |")
+        "the W and L scenarios once.", ""]
+    for each in chapters:
+        lines += each
+    lines.pop()
     lines += ["", "## Scenarios", "",
               "| name | what |", "|---|---|",
               "| U1, U32 | lock+unlock cycles/s by 1 / 32 threads of one process, each rotating over "
@@ -151,21 +222,26 @@ def main():
     parser.add_argument("--seconds", type=float, default=3)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--write")
-    parser.add_argument("scenarios", nargs="*")
+    parser.add_argument("what", nargs="*")
     arguments = parser.parse_intermixed_args()
-    unknown = [name for name in arguments.scenarios if name not in SCENARIOS]
+    unknown = [name for name in arguments.what if name not in SCENARIOS and name not in RATIOS]
     if unknown:
-        parser.error(f"no scenario {unknown[0]}; there are {', '.join(SCENARIOS)}")
-    scenarios = [name for name in SCENARIOS if not arguments.scenarios or name in arguments.scenarios]
-    if arguments.write and scenarios != SCENARIOS:
-        parser.error("--write needs all scenarios")
-    ours, theirs = measure(arguments.build, scenarios, arguments.seconds, arguments.rounds)
-    rows, missed = table(scenarios, ours, theirs)
-    print("\n".join(["", "| scenario | what | measured | wanted | reached |", "|---|---|---|---|---|",
-                     *rows]))
+        parser.error(f"no engine or scenario {unknown[0]}; there are {', '.join([*RATIOS, *SCENARIOS])}")
+    engines = [name for name in RATIOS if name in arguments.what] or list(RATIOS)
+    scenarios = [name for name in SCENARIOS if name in arguments.what] or SCENARIOS
+    if arguments.write and (scenarios != SCENARIOS or engines != list(RATIOS)):
+        parser.error("--write needs all engines and scenarios")
+    chapters, missed = [], []
+    for engine in engines:
+        ours, theirs = measure(arguments.build, engine, scenarios, arguments.seconds, arguments.rounds)
+        rows, not_met = table(engine, scenarios, ours, theirs)
+        missed += not_met
+        chapters.append(chapter(engine, rows, ours, theirs))
+        print("\n".join(["", f"{engine}:", "| scenario | what | measured | wanted | reached |",
+                         "|---|---|---|---|---|", *rows, ""]), flush=True)
     if arguments.write:
         with open(arguments.write, "w", encoding="utf-8") as out:
-            out.write(page(rows, ours, theirs, arguments))
+            out.write(page(chapters, arguments))
         print(f"\nwritten to {arguments.write}")
     for line in missed:
         print(f"not reached: {line}")

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# ./dev bench [--write] [SCENARIO...]: the scenarios on the embedded store beside their baselines.
+# ./dev bench [--write] [ENGINE...] [SCENARIO...]: the scenarios beside their baselines.
 # --write makes docs/benchmarks.md anew. Leave the machine alone meanwhile.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

@@ -48,7 +48,7 @@ SESSION_VENDORS = {
     "postgres": ("libpq-fe.h",),
     "redis": ("openssl/",),
     "zookeeper": ("zookeeper/",),
-    "etcd": ("grpcpp/", "google/protobuf/"),
+    "etcd": ("nghttp2/",),
 }
 
 # Std headers have no dot; of the rest these belong to the system.
@@ -109,7 +109,7 @@ def vendor_problem(path, layer, engine, header):
     if header.startswith(VENDORS.get(layer, ())):
         return None
     if engine and header.startswith(SESSION_VENDORS.get(engine, ("\0",))):
-        if path.stem in (f"{engine}_session", f"{engine}_guard"):
+        if path.stem.startswith(f"{engine}_session") or path.stem == f"{engine}_guard":
             return None
         return f"only {engine}_session (and {engine}_guard) may include the vendor's header"
     if str(path) == "include/holdfast/asio.h" and header.startswith("boost/asio"):

@@ -13,13 +13,14 @@ packages=(
   libboost1.81-dev libboost-json1.81-dev libexpected-dev libcli11-dev libsqlite3-dev
   libmariadb-dev
   libssl-dev libpq-dev
-  libzookeeper-mt-dev
+  libzookeeper-mt-dev libnghttp2-dev
   # tests and benchmarks
   libgtest-dev libgmock-dev libbenchmark-dev python3 sqlite3 procps bindfs zsh
   mariadb-server mariadb-client
   postgresql pgbouncer
   redis-server redis-sentinel openssl
-  zookeeper python3-kazoo libcurator-recipes-java default-jre-headless
+  zookeeper python3-kazoo libcurator-recipes-java default-jdk-headless
+  etcd-server etcd-client
   # lint
   clang-tidy clang-format
   # fuzzing

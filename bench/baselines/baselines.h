@@ -32,6 +32,11 @@ double postgres_cycles(const std::string& conninfo, unsigned threads, double sec
 // median in µs.
 double postgres_wake_up(const std::string& conninfo, double seconds);
 
+// MySQL or MariaDB by hand, in the same way: cycles/s; and COMMIT to the return
+// of SELECT ... FOR UPDATE elsewhere: the median in µs.
+double mysql_cycles(const std::string& socket, unsigned threads, double seconds);
+double mysql_wake_up(const std::string& socket, double seconds);
+
 // Calls `once(thread, i)` in every thread until the time is over: calls/s.
 double repeat(double seconds, unsigned threads,
               const std::function<void(unsigned thread, std::size_t i)>& once);

@@ -73,6 +73,15 @@ double measure(std::string_view name, double seconds, const std::string& directo
   if (name == "postgres-P2") {
     return postgres_wake_up(directory, seconds);
   }
+  if (name == "mysql-U1") {
+    return mysql_cycles(directory, 1, seconds);
+  }
+  if (name == "mysql-U32") {
+    return mysql_cycles(directory, 32, seconds);
+  }
+  if (name == "mysql-P2") {
+    return mysql_wake_up(directory, seconds);
+  }
   errno = EINVAL;
   give_up(std::string{name});
 }
@@ -85,7 +94,8 @@ int main(int argc, char** argv) {
     std::fprintf(stderr,
                  "usage: bench_baselines sqlite-U1|fifo-C16|flock-U1|flock-C16|flock-P2 "
                  "SECONDS DIRECTORY\n"
-                 "       bench_baselines postgres-U1|postgres-U32|postgres-P2 SECONDS CONNINFO\n");
+                 "       bench_baselines postgres-U1|postgres-U32|postgres-P2 SECONDS CONNINFO\n"
+                 "       bench_baselines mysql-U1|mysql-U32|mysql-P2 SECONDS SOCKET\n");
     return 64;
   }
   std::printf("%.3f\n", baselines::measure(argv[1], std::atof(argv[2]), argv[3]));

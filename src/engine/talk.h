@@ -66,7 +66,7 @@ class [[nodiscard]] Talk {
 };
 
 template <typename T>
-struct Talk<T>::promise_type {
+struct Talk<T>::promise_type {  // NOLINT(readability-identifier-naming)
   struct Return {
     bool await_ready() const noexcept { return false; }
     std::coroutine_handle<> await_suspend(Handle handle) const noexcept {

@@ -4,6 +4,9 @@
 #include "engine/registry.h"
 #include "engines/memory/memory_engine.h"
 #include "engines/sqlite/sqlite_engine.h"
+#ifndef HOLDFAST_WITHOUT_ETCD
+#include "engines/etcd/etcd_engine.h"
+#endif
 #ifndef HOLDFAST_WITHOUT_MYSQL
 #include "engines/mysql/mysql_engine.h"
 #endif
@@ -35,6 +38,9 @@ std::span<const Registration> registrations() {
 #endif
 #ifndef HOLDFAST_WITHOUT_ZOOKEEPER
       engines::zookeeper_registration(),
+#endif
+#ifndef HOLDFAST_WITHOUT_ETCD
+      engines::etcd_registration(),
 #endif
   };
   return all;

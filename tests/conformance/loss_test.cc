@@ -30,8 +30,10 @@ TEST_P(Loss, AHeldLeaseIsNotLost) {
 
 TEST_P(Loss, FiresOnceAndBeforeTheStoreLetsGoWhenNotRenewed) {
   auto client = open();
+  bystander();  // to connect takes time, which there is not later
   auto lease = client->acquire(name(), {.ttl = 600ms, .renew = false, .grace = 300ms});
   ASSERT_THAT(lease, IsOk());
+  ASSERT_TRUE(is_seen_held(*lease));
   std::atomic<int> fired = 0;
   std::atomic<bool> held_when_fired = false;
   std::stop_callback watch{lease->lost(), [&] {

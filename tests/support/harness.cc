@@ -89,6 +89,9 @@ std::span<const HarnessEntry> harnesses() {
     list.push_back(zookeeper_harness());
     list.push_back(zookeeper_simple_harness());
 #endif
+#ifndef HOLDFAST_WITHOUT_ETCD
+    list.push_back(etcd_harness());
+#endif
     return list;
   }();
   return all;

@@ -119,5 +119,6 @@ HarnessEntry redis_redisson_harness();
 HarnessEntry redlock_harness();
 HarnessEntry zookeeper_harness();
 HarnessEntry zookeeper_simple_harness();
+HarnessEntry etcd_harness();
 
 }  // namespace holdfast::test

@@ -21,27 +21,26 @@ constexpr std::chrono::microseconds kClockOffset = 2s;
 
 const std::string kServer = R"sql(
 SELECT pg_is_in_recovery(), current_setting('server_version'),
-  current_setting('default_transaction_isolation'), current_setting('synchronous_commit'),
+  (SELECT reset_val FROM pg_settings WHERE name = 'default_transaction_isolation'),
+  (SELECT reset_val FROM pg_settings WHERE name = 'synchronous_commit'),
   current_setting('fsync'), current_setting('synchronous_standby_names'),
   current_setting('server_encoding'), current_setting('max_connections')::int,
   (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'),
   (SELECT count(*) FROM pg_stat_replication), clock_timestamp(),
   current_setting('transaction_read_only'))sql";
 
-enum ServerColumn : int {
-  kInRecovery,
-  kVersionText,
-  kIsolation,
-  kSyncCommit,
-  kFsync,
-  kSyncStandbys,
-  kEncoding,
-  kMaxConnections,
-  kConnections,
-  kReplicas,
-  kClockNow,
-  kReadOnly,
-};
+constexpr int kInRecovery = 0;
+constexpr int kVersionText = 1;
+constexpr int kIsolation = 2;
+constexpr int kSyncCommit = 3;
+constexpr int kFsync = 4;
+constexpr int kSyncStandbys = 5;
+constexpr int kEncoding = 6;
+constexpr int kMaxConnections = 7;
+constexpr int kConnections = 8;
+constexpr int kReplicas = 9;
+constexpr int kClockNow = 10;
+constexpr int kReadOnly = 11;
 
 class Findings {
  public:
@@ -85,8 +84,11 @@ void judge_durability(const Rows& rows, Findings& found) {
     found.add(Level::warning, "durability", "fsync is off",
               "after a crash of the machine locks and tokens may be lost: switch fsync on");
   } else {
-    found.ok("durability", "grants are on disk before they are answered (synchronous_commit " +
-                               std::string{rows.text(0, kSyncCommit)} + "); releases follow");
+    found.ok("durability",
+             "grants are on disk before they are answered (synchronous_commit " +
+                 std::string{rows.text(0, kSyncCommit) == "off" ? "on, for us; else off"
+                                                                : rows.text(0, kSyncCommit)} +
+                 "); releases follow");
   }
   if (replicas > 0 && rows.text(0, kSyncStandbys).empty()) {
     found.add(Level::warning, "replication", std::to_string(replicas) + " asynchronous standby(s)",
@@ -141,6 +143,31 @@ void judge_privileges(const Rows& rows, Findings& found) {
   }
 }
 
+// What lies between us and the server.
+void judge_line(const Options& options, Session& session, Findings& found) {
+  const auto& connection = options.connection;
+  const auto mode = connection.find("sslmode");
+  const bool unverified = mode != connection.end() && !mode->second.starts_with("verify") &&
+                          mode->second != "prefer" && connection.contains("host");
+  if (session.has_tls()) {
+    found.add(unverified ? Level::warning : Level::ok, "encryption",
+              unverified ? "TLS, but the server's certificate is not verified" : "TLS",
+              unverified ? "use sslmode=verify-full" : "");
+  } else {
+    found.add(unverified ? Level::warning : Level::ok, "encryption", "none",
+              unverified ? "INSECURE unless the network is yours: use sslmode=verify-full" : "");
+  }
+  if (session.is_pooled()) {
+    found.add(Level::warning, "pooler",
+              "a pooler answers in the server's place: waiters look once a second, and no "
+              "statement is prepared",
+              "connect directly, or with pooler=session if it gives each client a server "
+              "connection of its own");
+  } else {
+    found.ok("pooler", "none: waiters are woken by NOTIFY");
+  }
+}
+
 }  // namespace
 
 std::vector<Finding> LeaseEngine::doctor() {
@@ -179,38 +206,26 @@ Talk<std::vector<Finding>> LeaseEngine::examine() {
       judge_server(*rows, session.server_version(), found);
       judge_durability(*rows, found);
       found.ok("isolation", "the default is " + std::string{rows->text(0, kIsolation)} +
-                                " here; holdfast needs no other");
+                                "; holdfast uses read committed");
       judge_connections(*rows, found);
       judge_clock(offset, found);
       found.ok("latency", milliseconds(fastest) + " for a round trip");
     }
   }
-  const auto& connection = shared_.options.connection;
-  const auto mode = connection.find("sslmode");
-  const bool unverified = mode != connection.end() && !mode->second.starts_with("verify") &&
-                          mode->second != "prefer" && connection.contains("host");
-  if (session.has_tls()) {
-    found.add(unverified ? Level::warning : Level::ok, "encryption",
-              unverified ? "TLS, but the server's certificate is not verified" : "TLS",
-              unverified ? "use sslmode=verify-full" : "");
-  } else {
-    found.add(unverified ? Level::warning : Level::ok, "encryption", "none",
-              unverified ? "INSECURE unless the network is yours: use sslmode=verify-full" : "");
-  }
-  if (session.is_pooled()) {
-    found.add(Level::warning, "pooler",
-              "a pooler answers in the server's place: waiters look once a second, and no "
-              "statement is prepared",
-              "connect directly, or with pooler=session if it gives each client a server "
-              "connection of its own");
-  } else {
-    found.ok("pooler", "none: waiters are woken by NOTIFY");
-  }
+  judge_line(shared_.options, session, found);
+  co_await examine_schema(found.all);
+  co_return found.all;
+}
+
+Talk<bool> LeaseEngine::examine_schema(std::vector<Finding>& findings) {
+  Session& session = desk_.session();
+  Findings found;
   auto version = co_await session.ask({.sql = &shared_.sql.version});
   if (!version || version->size() != 1) {
     found.add(Level::problem, "schema", version ? "its version is missing" : version.error().text,
               "run `holdfast init`");
-    co_return found.all;
+    findings.push_back(std::move(found.all.back()));
+    co_return false;
   }
   const auto number = version->integer(0, 0);
   found.add(number == kSchemaVersion ? Level::ok : Level::problem, "schema",
@@ -220,7 +235,8 @@ Talk<std::vector<Finding>> LeaseEngine::examine() {
   if (privileges && privileges->size() == 1) {
     judge_privileges(*privileges, found);
   }
-  co_return found.all;
+  findings.insert(findings.end(), found.all.begin(), found.all.end());
+  co_return true;
 }
 
 }  // namespace holdfast::engines::postgres

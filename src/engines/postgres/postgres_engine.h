@@ -60,6 +60,7 @@ class LeaseEngine : public engine::Engine {
                                                    std::optional<std::string> prefix);
   engine::Talk<Result<void>> create();
   engine::Talk<std::vector<Finding>> examine();
+  engine::Talk<bool> examine_schema(std::vector<Finding>& findings);
 
   const Shared shared_;
   const std::uint64_t generation_;

@@ -10,7 +10,7 @@ inline constexpr int kSchemaVersion = 1;
 // All statements of strategy=lease for one schema. Values are always bound.
 // $1 of most is a test's time in place of the server's, else NULL.
 //
-// Those that return rows of `locks` do so as RowColumn says: what they changed
+// Those that return rows of `locks` do so in the columns named below: what they changed
 // as it is now, or what they left alone as it was.
 struct LeaseSql {
   explicit LeaseSql(std::string_view schema);
@@ -32,25 +32,24 @@ struct LeaseSql {
   std::string make_fence;  // no row: the lock has changed meanwhile
 };
 
-enum RowColumn : int {
-  kName,
-  kApplied,  // true: changed by this statement
-  kNow,
-  kFloor,  // the least token of a new row
-  kVersion,
-  kLastToken,
-  kRequest,
-  kSession,
-  kToken,
-  kTtl,
-  kHolder,
-  kHost,
-  kPid,
-  kSince,
-  kUntil,
-  kFenced,
-  kRecord,
-  kParties,
-};
+// Columns of such rows.
+inline constexpr int kName = 0;
+inline constexpr int kApplied = 1;  // true: changed by this statement
+inline constexpr int kNow = 2;
+inline constexpr int kFloor = 3;  // the least token of a new row
+inline constexpr int kVersion = 4;
+inline constexpr int kLastToken = 5;
+inline constexpr int kRequest = 6;
+inline constexpr int kSession = 7;
+inline constexpr int kToken = 8;
+inline constexpr int kTtl = 9;
+inline constexpr int kHolder = 10;
+inline constexpr int kHost = 11;
+inline constexpr int kPid = 12;
+inline constexpr int kSince = 13;
+inline constexpr int kUntil = 14;
+inline constexpr int kFenced = 15;
+inline constexpr int kRecord = 16;
+inline constexpr int kParties = 17;
 
 }  // namespace holdfast::engines::postgres

@@ -12,6 +12,8 @@ namespace {
 constexpr unsigned kTokenBits = 12;
 constexpr std::size_t kMaxKnown = 1024;
 constexpr Duration kRetry = std::chrono::milliseconds{500};
+// Only what is held for long is watched for a revocation: it is a read more.
+constexpr Duration kGuardAfter = std::chrono::milliseconds{200};
 
 }  // namespace
 
@@ -95,18 +97,25 @@ base::Time ZookeeperRecipe::ends(const Place& place) const {
 // at it is none.
 core::Outcome ZookeeperRecipe::granted(const core::RequestId& id, base::Time started) {
   core::Outcome outcome{.status = core::Status::not_held};
-  change(id, [&](Place& place) {
-    if (place.ending) {
-      return;
+  const std::lock_guard lock{mutex_};
+  const auto found = places_.find(id);
+  if (found == places_.end() || found->second.ending) {
+    return outcome;
+  }
+  Place& place = found->second;
+  if (!std::exchange(place.held, true)) {
+    place.beat = std::max(place.beat, started);
+    agenda_.erase({place.due, id});
+    place.due = std::min(ends(place), started + kGuardAfter);
+    const auto date = agenda_.emplace(place.due, id).first;
+    if (date == agenda_.begin()) {
+      wake_.notify_all();
     }
-    if (!std::exchange(place.held, true)) {
-      place.beat = std::max(place.beat, started);
-    }
-    const Duration left = place.beat + lease() - started;
-    if (left > Duration::zero()) {
-      outcome = {.status = core::Status::granted, .token = place.token, .lease_for = left};
-    }
-  });
+  }
+  const Duration left = place.beat + lease() - started;
+  if (left > Duration::zero()) {
+    outcome = {.status = core::Status::granted, .token = place.token, .lease_for = left};
+  }
   return outcome;
 }
 
@@ -176,7 +185,6 @@ engine::Detached ZookeeperRecipe::follow_up(core::RequestId id) {
   }
 }
 
-// Only locks that are held long enough to be renewed: it is a read more.
 engine::Detached ZookeeperRecipe::watch_own(core::RequestId id) {
   const auto place = find(id);
   if (!place) {
@@ -249,11 +257,12 @@ void ZookeeperRecipe::run() {
       }
       return is_late;
     });
-    const std::vector<core::RequestId> over = take_due(now);
-    if (!late.empty() || !over.empty()) {
+    const Due due = take_due(now);
+    if (!late.empty() || !due.over.empty() || !due.to_guard.empty()) {
       lock.unlock();
       std::ranges::for_each(late, [](auto waiter) { waiter.resume(); });
-      std::ranges::for_each(over, [this](const auto& id) { give_up(id); });
+      std::ranges::for_each(due.over, [this](const auto& id) { give_up(id); });
+      std::ranges::for_each(due.to_guard, [this](const auto& id) { watch_own(id); });
       lock.lock();
       continue;
     }
@@ -279,9 +288,8 @@ void ZookeeperRecipe::wait(std::unique_lock<std::mutex>& lock, base::Time now) {
   }
 }
 
-// Those whose time is up; they can no longer be renewed.
-std::vector<core::RequestId> ZookeeperRecipe::take_due(base::Time now) {
-  std::vector<core::RequestId> over;
+ZookeeperRecipe::Due ZookeeperRecipe::take_due(base::Time now) {
+  Due due;
   while (!agenda_.empty() && agenda_.begin()->first <= now) {
     const core::RequestId id = agenda_.begin()->second;
     agenda_.erase(agenda_.begin());
@@ -290,11 +298,13 @@ std::vector<core::RequestId> ZookeeperRecipe::take_due(base::Time now) {
     if (place.due <= now) {
       place.ending = true;
       place.due = now + kRetry;  // until it is gone
-      over.push_back(id);
+      due.over.push_back(id);
+    } else if (place.held && !std::exchange(place.guarded, true)) {
+      due.to_guard.push_back(id);
     }
     agenda_.emplace(place.due, id);
   }
-  return over;
+  return due;
 }
 
 engine::Detached ZookeeperRecipe::give_up(core::RequestId id) {

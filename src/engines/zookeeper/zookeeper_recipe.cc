@@ -568,15 +568,10 @@ engine::Task<engine::Outcomes> ZookeeperRecipe::renew(std::vector<core::RequestI
   for (const std::size_t owner : owners) {
     if (checked.ok()) {
       bool lives = false;  // its time may have come meanwhile
-      bool watched = true;
       change(ids[owner], [&](Place& place) {
         lives = !place.ending;
         place.beat = std::max(place.beat, started);
-        watched = std::exchange(place.watched, true);
       });
-      if (!watched) {
-        watch_own(ids[owner]);
-      }
       outcomes[owner].status = lives ? Status::renewed : Status::not_held;
     } else if (checked.status == ZookeeperStatus::no_node) {
       forget(ids[owner]);

@@ -68,7 +68,7 @@ class ZookeeperRecipe {
     base::Time beat{};  // send time of what last proved that our session lives
     base::Time due{};   // its date in the agenda
     bool held = false;
-    bool watched = false;  // its own node, for a revocation
+    bool guarded = false;  // its own node was to be watched
     bool ending = false;   // its time is up
   };
   struct Known {
@@ -164,7 +164,11 @@ class ZookeeperRecipe {
   void remember(const std::string& dir, Known known);
   void run();
   void wait(std::unique_lock<std::mutex>& lock, base::Time now);
-  std::vector<core::RequestId> take_due(base::Time now);
+  struct Due {
+    std::vector<core::RequestId> over;      // their time is up: they can no longer be renewed
+    std::vector<core::RequestId> to_guard;  // held for a while: may be revoked
+  };
+  Due take_due(base::Time now);
   base::Time ends(const Place& place) const;
 
   NodeKind kind_for(const core::Shape& shape, const LockNote& note,

@@ -1,0 +1,88 @@
+// MySQL or MariaDB by hand: what a lock costs with plain statements.
+#include <mariadb/mysql.h>
+
+#include <algorithm>
+#include <memory>
+#include <thread>
+
+#include "baselines.h"
+
+namespace baselines {
+namespace {
+
+constexpr std::size_t kNames = 100;
+// As `holdfast bench` waits between hand-overs: processors and caches are cold.
+constexpr std::chrono::milliseconds kBetweenHandOvers{700};
+
+class Connection {
+ public:
+  explicit Connection(const std::string& socket) : mysql_{mysql_init(nullptr)} {
+    if (mysql_real_connect(mysql_, "localhost", "app", "", "holdfast", 0, socket.c_str(), 0) ==
+        nullptr) {
+      give_up(mysql_error(mysql_));
+    }
+  }
+  ~Connection() { mysql_close(mysql_); }
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  void run(const std::string& sql) {
+    if (mysql_real_query(mysql_, sql.data(), sql.size()) != 0) {
+      give_up(mysql_error(mysql_));
+    }
+    mysql_free_result(mysql_store_result(mysql_));
+  }
+
+ private:
+  MYSQL* mysql_;
+};
+
+}  // namespace
+
+double mysql_cycles(const std::string& socket, unsigned threads, double seconds) {
+  Connection owner{socket};
+  owner.run("DROP TABLE IF EXISTS bench_by_hand");
+  owner.run("CREATE TABLE bench_by_hand (name VARBINARY(255) PRIMARY KEY, owner BINARY(16))");
+  std::vector<std::unique_ptr<Connection>> connections;
+  for (unsigned thread = 0; thread < threads; ++thread) {
+    connections.push_back(std::make_unique<Connection>(socket));
+  }
+  const double rate = repeat(seconds, threads, [&](unsigned thread, std::size_t i) {
+    const std::string name = std::to_string(thread) + ":" + std::to_string(i % kNames);
+    connections[thread]->run("INSERT INTO bench_by_hand VALUES ('" + name +
+                             "',x'0123456789abcdef0123456789abcdef')");
+    connections[thread]->run("DELETE FROM bench_by_hand WHERE name='" + name +
+                             "' AND owner=x'0123456789abcdef0123456789abcdef'");
+  });
+  owner.run("DROP TABLE bench_by_hand");
+  return rate;
+}
+
+double mysql_wake_up(const std::string& socket, double seconds) {
+  Connection holder{socket};
+  Connection waiter{socket};
+  holder.run("CREATE TABLE IF NOT EXISTS bench_row (id INT PRIMARY KEY)");
+  holder.run("INSERT IGNORE INTO bench_row VALUES (1)");
+  std::vector<double> gaps;
+  const auto end = Clock::now() + std::chrono::duration<double>{seconds};
+  while (Clock::now() < end) {
+    holder.run("BEGIN");
+    holder.run("SELECT id FROM bench_row WHERE id=1 FOR UPDATE");
+    Clock::time_point entered;
+    std::jthread next{[&] {
+      waiter.run("BEGIN");
+      waiter.run("SELECT id FROM bench_row WHERE id=1 FOR UPDATE");
+      entered = Clock::now();
+    }};
+    std::this_thread::sleep_for(kBetweenHandOvers);
+    const Clock::time_point released = Clock::now();
+    holder.run("COMMIT");
+    next.join();
+    waiter.run("COMMIT");
+    gaps.push_back(std::chrono::duration<double, std::micro>{entered - released}.count());
+  }
+  std::sort(gaps.begin(), gaps.end());
+  return gaps.empty() ? 0 : gaps[gaps.size() / 2];
+}
+
+}  // namespace baselines

@@ -1,0 +1,209 @@
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <future>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/fork.h"
+#include "engine/batch.h"
+#include "engine/batch_in_flight.h"
+#include "engine/engine.h"
+#include "engine/task.h"
+
+namespace holdfast::engine {
+
+// An engine over a store that has lock recipes of its own: a Recipe performs
+// the commands as coroutines, this deals them out.
+//
+// Recipe: options().timeout, session() with await_connection() and trouble(),
+// connection(), perform(), renew(), list(), show(), bell(), changes(), stop().
+template <typename Recipe>
+class RecipeEngine : public Engine {
+ public:
+  RecipeEngine(std::shared_ptr<Recipe> recipe, Capabilities capabilities)
+      : recipe_{std::move(recipe)}, capabilities_{std::move(capabilities)} {}
+
+  ~RecipeEngine() override {
+    if (inherited()) {
+      new std::shared_ptr<Recipe>{std::move(recipe_)};  // its threads and socket are the parent's
+      return;
+    }
+    recipe_->stop();
+    std::set<Batch> left;
+    {
+      const std::lock_guard lock{mutex_};
+      left.swap(batches_);
+    }
+    const Error ended{ErrorCode::outcome_unknown, "the store was closed meanwhile", std::nullopt};
+    for (const Batch& batch : left) {
+      batch->abandon(failed(ended));
+    }
+  }
+
+  Result<void> connect() {
+    const bool connected =
+        recipe_->session().await_connection(base::BootClock::now() + recipe_->options().timeout);
+    return connected ? Result<void>{} : tl::unexpected{recipe_->session().trouble()};
+  }
+
+  const Capabilities& capabilities() const noexcept override { return capabilities_; }
+  void set_ttl(Duration ttl) { capabilities_.min_ttl = capabilities_.max_ttl = ttl; }
+
+  void submit(std::size_t, std::span<const core::Command> commands, Patience patience,
+              Done done) override {
+    if (inherited()) {
+      done(all_failed(commands.size(), inherited_by_fork()));
+      return;
+    }
+    const auto batch = std::make_shared<BatchInFlight>(commands, std::move(done));
+    {
+      const std::lock_guard lock{mutex_};
+      std::erase_if(batches_, [](const Batch& each) { return each.use_count() == 1; });
+      batches_.insert(batch);
+    }
+    start(batch);
+    batch->wait(patience.until);
+  }
+
+  int doorbell_fd() const noexcept override { return recipe_->bell().fd(); }
+  std::vector<Ring> answer_doorbell() override {
+    return inherited() ? std::vector<Ring>{} : recipe_->bell().answer();
+  }
+  bool may_have_changed() override {
+    const std::uint64_t now = recipe_->changes();
+    return seen_.exchange(now) != now;
+  }
+
+  Result<std::vector<LockInfo>> list(std::string_view prefix) override {
+    return ask<Result<std::vector<LockInfo>>>([&] { return recipe_->list(std::string{prefix}); });
+  }
+  Result<LockInfo> show(std::string_view name) override {
+    if (auto good = check_name(name); !good) {
+      return tl::unexpected{std::move(good.error())};
+    }
+    return ask<Result<LockInfo>>([&] { return recipe_->show(std::string{name}); });
+  }
+
+  Result<void> init() override { return {}; }
+  Result<std::string> init_script() override {
+    return "# " + capabilities_.engine + ": needs no preparation\n";
+  }
+  std::vector<Finding> doctor() override {
+    if (inherited()) {
+      return {{Finding::Level::problem, "store", inherited_by_fork().text, "open it again"}};
+    }
+    return findings(*recipe_);
+  }
+
+ protected:
+  virtual std::vector<Finding> findings(Recipe& recipe) = 0;
+
+ private:
+  using Batch = std::shared_ptr<BatchInFlight>;
+  using Line = std::vector<std::size_t>;
+
+  // Renewals that share a request, which must not grow beyond what a server takes.
+  static constexpr std::size_t kRenewalsAtOnce = 500;
+
+  bool inherited() const noexcept { return generation_ != base::fork_generation(); }
+
+  // Commands for one name, one after the other.
+  static Detached run_line(std::shared_ptr<Recipe> recipe, Batch batch, Line line,
+                           base::Time until) {
+    const bool connected = co_await recipe->connection(until);
+    for (const std::size_t index : line) {
+      if (connected) {
+        auto outcome = co_await recipe->perform(batch->commands()[index]);
+        batch->put(index, std::move(outcome));
+      } else {
+        batch->put(index, failed(recipe->session().trouble()));
+      }
+    }
+  }
+
+  static Detached run_renewals(std::shared_ptr<Recipe> recipe, Batch batch, Line line,
+                               base::Time until) {
+    const bool connected = co_await recipe->connection(until);
+    std::vector<core::RequestId> ids;
+    for (const std::size_t index : line) {
+      ids.push_back(std::get<core::Renew>(batch->commands()[index].operation).id);
+    }
+    Outcomes outcomes;
+    if (connected) {
+      outcomes = co_await recipe->renew(std::move(ids));
+    } else {
+      outcomes = all_failed(line.size(), recipe->session().trouble());
+    }
+    for (std::size_t i = 0; i < line.size(); ++i) {
+      batch->put(line[i], std::move(outcomes[i]));
+    }
+  }
+
+  template <typename T>
+  static Detached run_question([[maybe_unused]] std::shared_ptr<Recipe> recipe, Task<T> task,
+                               std::shared_ptr<std::promise<T>> answer) {
+    answer->set_value(co_await task);
+  }
+
+  void start(const Batch& batch) {
+    const base::Time until = base::BootClock::now() + recipe_->options().timeout;
+    Line renewals;
+    std::vector<Line> lines;
+    std::map<std::string_view, std::size_t> line_of;
+    for (std::size_t i = 0; i < batch->commands().size(); ++i) {
+      const core::Command& command = batch->commands()[i];
+      if (std::holds_alternative<core::Renew>(command.operation)) {
+        renewals.push_back(i);
+        continue;
+      }
+      const auto [known, added] = line_of.try_emplace(command.name, lines.size());
+      if (added) {
+        lines.emplace_back();
+      }
+      lines[known->second].push_back(i);
+    }
+    for (std::size_t i = 0; i < renewals.size(); i += kRenewalsAtOnce) {
+      const std::size_t end = std::min(i + kRenewalsAtOnce, renewals.size());
+      const auto at = [&](std::size_t index) {
+        return renewals.begin() + static_cast<std::ptrdiff_t>(index);
+      };
+      run_renewals(recipe_, batch, {at(i), at(end)}, until);
+    }
+    for (Line& line : lines) {
+      run_line(recipe_, batch, std::move(line), until);
+    }
+  }
+
+  template <typename T, typename Question>
+  T ask(Question question) {
+    if (inherited()) {
+      return tl::unexpected{inherited_by_fork()};
+    }
+    if (auto connected = connect(); !connected) {
+      return tl::unexpected{std::move(connected.error())};
+    }
+    auto answer = std::make_shared<std::promise<T>>();
+    auto future = answer->get_future();
+    run_question<T>(recipe_, question(), answer);
+    return future.get();
+  }
+
+  const std::uint64_t generation_ = base::fork_generation();
+  std::shared_ptr<Recipe> recipe_;
+  Capabilities capabilities_;
+  std::atomic<std::uint64_t> seen_{0};
+  std::mutex mutex_;
+  std::set<Batch> batches_;  // those that may still be on their way
+};
+
+}  // namespace holdfast::engine

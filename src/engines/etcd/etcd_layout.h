@@ -1,0 +1,63 @@
+#pragma once
+
+#include <holdfast/error.h>
+#include <holdfast/inspect.h>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/commands.h"
+#include "engines/etcd/etcd_options.h"
+#include "engines/etcd/etcd_wire.h"
+
+// Keys, and what stands in them: "<prefix><name>/<lease>-<request>", the layout
+// of etcd's own concurrency package with our request id behind the lease.
+// Whoever was created first holds. Pure.
+namespace holdfast::engines {
+
+// "<prefix><name>/". invalid_argument if a verbatim name cannot be one.
+Result<std::string> etcd_directory(const EtcdOptions& options, std::string_view name);
+// The name of the lock that this key belongs to; nullopt: it is none of ours.
+std::optional<std::string> etcd_name(const EtcdOptions& options, std::string_view key);
+std::string etcd_key(std::string_view directory, std::int64_t lease, const core::RequestId& id);
+// The request that an own key belongs to, in hex; "" for strangers.
+std::string etcd_request_of(std::string_view key);
+
+// What a key's value says.
+struct EtcdNote {
+  Party party;
+  core::Shape shape;
+  std::int64_t since_ms = 0;  // by its owner's clock
+  bool revoked = false;
+  bool granted = false;  // holds, whatever the total has become
+  bool ours = true;
+
+  std::string text() const;
+  static EtcdNote parse(std::string_view text);  // strangers hold exclusively
+};
+
+struct Entrant {
+  EtcdKey key = {};
+  EtcdNote note;
+  bool holds = false;
+};
+// In the order of their creation, as the range brings them.
+std::vector<Entrant> line_up(std::vector<EtcdKey> keys);
+
+struct EtcdStanding {
+  bool found = false;
+  bool holds = false;
+  bool revoked = false;
+  bool refused = false;     // the name is in use in another way
+  std::uint32_t limit = 0;  // that of the others, if refused
+  std::uint32_t ahead = 0;
+  std::string blocker = {};  // the key to watch
+  std::int64_t create_revision = 0;
+};
+EtcdStanding standing_of(const std::vector<Entrant>& line, std::string_view key);
+
+std::optional<std::uint64_t> etcd_token(std::int64_t create_revision);
+
+}  // namespace holdfast::engines

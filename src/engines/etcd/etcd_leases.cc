@@ -1,0 +1,186 @@
+// One lease a distinct ttl for all locks of the process.
+#pragma GCC diagnostic ignored "-Wzero-as-null-pointer-constant"  // GCC's own code for coroutines
+
+#include <algorithm>
+
+#include "engines/etcd/etcd_recipe.h"
+
+namespace holdfast::engines {
+namespace {
+
+constexpr std::string_view kGrant = "/etcdserverpb.Lease/LeaseGrant";
+constexpr std::string_view kKeepAlive = "/etcdserverpb.Lease/LeaseKeepAlive";
+
+std::int64_t whole_seconds(Duration ttl) {
+  return std::max<std::int64_t>(std::chrono::ceil<std::chrono::seconds>(ttl).count(), 1);
+}
+
+Error strange_answer() {
+  return {ErrorCode::outcome_unknown, "etcd: an answer that makes no sense", std::nullopt};
+}
+
+}  // namespace
+
+bool EtcdRecipe::Turn::await_suspend(std::coroutine_handle<> waiter) {
+  const std::lock_guard lock{recipe.mutex_};
+  const auto [turn, first] = recipe.turns_.try_emplace(seconds);
+  if (!first) {
+    turn->second.push_back(waiter);
+  }
+  return !first;
+}
+
+void EtcdRecipe::end_turn(std::int64_t seconds) {
+  std::vector<std::coroutine_handle<>> next;
+  {
+    const std::lock_guard lock{mutex_};
+    auto& waiting = turns_[seconds];
+    if (waiting.empty()) {
+      turns_.erase(seconds);
+    } else {
+      next.push_back(waiting.front());
+      waiting.erase(waiting.begin());
+    }
+  }
+  for (const auto& waiter : next) {
+    waiter.resume();
+  }
+}
+
+engine::Task<std::optional<Error>> EtcdRecipe::find_lease(Duration ttl, std::int64_t& lease) {
+  const std::int64_t seconds = whole_seconds(ttl);
+  const auto usable = [&] {
+    const std::lock_guard lock{mutex_};
+    const auto known = current_.find(seconds);
+    if (known == current_.end()) {
+      return false;
+    }
+    lease = known->second;
+    const Duration left = leases_[lease].alive_until - base::BootClock::now();
+    return left >= std::chrono::seconds{seconds} * 3 / 4;
+  };
+  if (usable()) {
+    co_return std::nullopt;
+  }
+  Turn turn{*this, seconds};
+  co_await turn;
+  std::optional<Error> problem;
+  if (!usable()) {
+    const base::Time started = base::BootClock::now();
+    if (lease != 0) {
+      problem = co_await keep_alive(lease);
+    }
+    bool gone = false;
+    {
+      const std::lock_guard lock{mutex_};
+      gone = !current_.contains(seconds);
+    }
+    if (gone) {
+      problem.reset();
+      const EtcdRequest::Reply reply = co_await session_->call(kGrant, encode_grant(seconds));
+      const auto answer = reply.ok() ? decode_lease(reply.body) : std::nullopt;
+      if (!answer || answer->id == 0) {
+        problem = reply.ok() ? strange_answer() : reply.error();
+        if (problem->code == ErrorCode::outcome_unknown) {
+          problem->code = ErrorCode::unavailable;  // an unused lease runs out by itself
+        }
+      } else {
+        const std::lock_guard lock{mutex_};
+        lease = answer->id;
+        leases_[lease] = {.seconds = answer->ttl,
+                          .alive_until = started + std::chrono::seconds{answer->ttl}};
+        current_[seconds] = lease;
+      }
+    }
+  }
+  end_turn(seconds);
+  co_return problem;
+}
+
+// nullopt if it lives, by the server that was just asked; or if it is gone,
+// and everything that hung on it is forgotten.
+engine::Task<std::optional<Error>> EtcdRecipe::keep_alive(std::int64_t lease) {
+  const base::Time started = base::BootClock::now();
+  const EtcdRequest::Reply reply = co_await session_->call(kKeepAlive, encode_lease(lease));
+  if (!reply.ok() && reply.status != EtcdStatusCode::not_found) {
+    co_return reply.error();
+  }
+  const auto answer = reply.ok() ? decode_lease(reply.body) : std::optional<EtcdLease>{EtcdLease{}};
+  if (!answer) {
+    co_return strange_answer();
+  }
+  if (answer->ttl <= 0) {
+    lease_gone(lease);
+    co_return std::nullopt;
+  }
+  const std::lock_guard lock{mutex_};
+  const auto known = leases_.find(lease);
+  if (known != leases_.end()) {
+    known->second.alive_until =
+        std::max(known->second.alive_until, started + std::chrono::seconds{answer->ttl});
+  }
+  co_return std::nullopt;
+}
+
+engine::Task<std::optional<Error>> EtcdRecipe::freshen(std::int64_t lease, base::Time until) {
+  if (alive_until(lease) >= until) {
+    co_return std::nullopt;
+  }
+  co_return co_await keep_alive(lease);
+}
+
+base::Time EtcdRecipe::alive_until(std::int64_t lease) {
+  const std::lock_guard lock{mutex_};
+  const auto known = leases_.find(lease);
+  return known == leases_.end() ? base::Time{} : known->second.alive_until;
+}
+
+void EtcdRecipe::lease_gone(std::int64_t lease) {
+  std::vector<core::RequestId> lost;
+  {
+    const std::lock_guard lock{mutex_};
+    leases_.erase(lease);
+    std::erase_if(current_, [&](const auto& each) { return each.second == lease; });
+    for (const auto& [id, place] : places_) {
+      if (place.lease == lease) {
+        lost.push_back(id);
+      }
+    }
+  }
+  for (const core::RequestId& id : lost) {
+    forget(id);
+    bell_.ring({.id = id, .token = 0});
+  }
+}
+
+// Leases that somebody uses are kept alive, the others run out.
+std::vector<std::int64_t> EtcdRecipe::leases_to_keep(base::Time now, base::Time& next) {
+  std::set<std::int64_t> used;
+  for (const auto& [id, place] : places_) {
+    used.insert(place.lease);
+  }
+  std::vector<std::int64_t> due;
+  for (auto& [id, lease] : leases_) {
+    const Duration length = std::chrono::seconds{lease.seconds};
+    if (used.contains(id) && lease.alive_until - length * 2 / 3 <= now) {
+      due.push_back(id);
+      next = std::min<base::Time>(next, now + length / 6);  // until it was answered
+    } else if (used.contains(id)) {
+      next = std::min<base::Time>(next, lease.alive_until - length * 2 / 3);
+    }
+  }
+  std::erase_if(leases_, [&](const auto& each) {
+    const bool over = !used.contains(each.first) && each.second.alive_until < now;
+    if (over) {
+      std::erase_if(current_, [&](const auto& one) { return one.second == each.first; });
+    }
+    return over;
+  });
+  return due;
+}
+
+engine::Detached EtcdRecipe::keep_in_background(std::int64_t lease) {
+  co_await keep_alive(lease);
+}
+
+}  // namespace holdfast::engines

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <holdfast/error.h>
+#include <holdfast/options.h>
+#include <string>
+#include <vector>
+
+#include "engine/url.h"
+
+namespace holdfast::engines {
+
+// etcd://user:password@h1:2379,h2,h3/prefix?timeout=5s&...
+struct EtcdOptions {
+  std::vector<engine::Url::Host> hosts;
+  std::string prefix;  // of all our keys: "" or "a/b/"
+  std::string user;
+  std::string password;
+  Duration timeout{};     // to connect, and for each answer
+  bool verbatim = false;  // names may contain /
+
+  static Result<EtcdOptions> from(const engine::Url& url);
+};
+
+}  // namespace holdfast::engines

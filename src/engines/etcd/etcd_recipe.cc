@@ -1,0 +1,422 @@
+// A key in the lock's queue, bound to a lease; the first that was created holds,
+// and who waits watches one in front.
+#pragma GCC diagnostic ignored "-Wzero-as-null-pointer-constant"  // GCC's own code for coroutines
+
+#include "engines/etcd/etcd_recipe.h"
+
+#include <algorithm>
+#include <variant>
+
+#include "engine/batch.h"
+
+namespace holdfast::engines {
+namespace {
+
+using core::Outcome;
+using core::Status;
+
+constexpr std::string_view kTransact = "/etcdserverpb.KV/Txn";
+constexpr std::string_view kRange = "/etcdserverpb.KV/Range";
+constexpr int kAttempts = 5;
+constexpr std::size_t kChecksAtOnce = 100;  // the server takes 128 operations
+
+Outcome plain(Status status, std::uint32_t count = 0) {
+  return {.status = status, .count = count};
+}
+
+Outcome failure(Error error) {
+  return {.status = Status::failed, .error = std::move(error)};
+}
+
+Error unknown(std::string text) {
+  return {ErrorCode::outcome_unknown, std::move(text), std::nullopt};
+}
+
+EtcdOperation all_of(const std::string& dir) {
+  return {.what = EtcdOperation::What::range, .key = dir, .end = etcd_prefix_end(dir)};
+}
+
+bool says_lease_is_gone(const Error& error) {
+  return error.native == 5;  // gRPC's "not found"
+}
+
+}  // namespace
+
+engine::Task<Outcome> EtcdRecipe::perform(core::Command command) {
+  if (auto good = engine::check_name(command.name); !good) {
+    co_return engine::failed(std::move(good.error()));
+  }
+  auto dir = etcd_directory(options_, command.name);
+  if (!dir) {
+    co_return engine::failed(std::move(dir.error()));
+  }
+  if (const auto* wanted = std::get_if<core::Acquire>(&command.operation)) {
+    co_return co_await acquire(*dir, *wanted);
+  }
+  if (const auto* wanted = std::get_if<core::Poll>(&command.operation)) {
+    co_return co_await look(wanted->id, wanted->heartbeat ? Beat::yes : Beat::no);
+  }
+  if (const auto* wanted = std::get_if<core::Release>(&command.operation)) {
+    co_return co_await release(wanted->id);
+  }
+  if (const auto* wanted = std::get_if<core::Requeue>(&command.operation)) {
+    co_return co_await requeue(*dir, *wanted);
+  }
+  if (const auto* wanted = std::get_if<core::Revoke>(&command.operation)) {
+    co_return co_await revoke(*dir, *wanted);
+  }
+  if (const auto* wanted = std::get_if<core::Resize>(&command.operation)) {
+    co_return co_await resize(*dir, wanted->limit);
+  }
+  std::vector<core::RequestId> ids{std::get<core::Renew>(command.operation).id};
+  auto outcomes = co_await renew(std::move(ids));
+  co_return outcomes.front();
+}
+
+engine::Task<std::optional<Error>> EtcdRecipe::transact(EtcdTransaction transaction,
+                                                        EtcdTransactionAnswer& answer) {
+  const EtcdRequest::Reply reply = co_await session_->call(kTransact, encode(transaction));
+  if (!reply.ok()) {
+    co_return reply.error();
+  }
+  auto decoded = decode_transaction(reply.body);
+  if (!decoded) {
+    co_return unknown("etcd: an answer that makes no sense");
+  }
+  answer = *std::move(decoded);
+  co_return std::nullopt;
+}
+
+engine::Task<std::optional<Error>> EtcdRecipe::range(std::string dir, EtcdRange& found) {
+  const EtcdRequest::Reply reply = co_await session_->call(kRange, encode_range(all_of(dir)));
+  if (!reply.ok()) {
+    co_return reply.error();
+  }
+  auto decoded = decode_range(reply.body);
+  if (!decoded) {
+    co_return unknown("etcd: an answer that makes no sense");
+  }
+  found = *std::move(decoded);
+  co_return std::nullopt;
+}
+
+std::string EtcdRecipe::note_text(const core::Shape& shape) const {
+  EtcdNote note;
+  note.party = client_.party;
+  note.shape = shape;
+  note.since_ms = static_cast<std::int64_t>(base::wall_microseconds() / 1000);
+  return note.text();
+}
+
+// One transaction that puts the key, unless it is there, and lists the queue.
+engine::Task<Outcome> EtcdRecipe::acquire(std::string dir, core::Acquire wanted) {
+  const Step step{
+      .id = wanted.id, .started = base::BootClock::now(), .queue = wanted.queue, .first = true};
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    auto place = find(wanted.id);
+    if (place && place->create_revision != 0) {
+      co_return co_await look(wanted.id, Beat::yes);
+    }
+    if (!place) {
+      std::int64_t lease = 0;
+      auto problem = co_await find_lease(wanted.ttl, lease);
+      if (problem) {
+        co_return failure(*std::move(problem));
+      }
+      put(wanted.id, {.dir = dir,
+                      .key = etcd_key(dir, lease, wanted.id),
+                      .shape = wanted.shape,
+                      .ttl = wanted.ttl,
+                      .window = wanted.window,
+                      .lease = lease,
+                      .beat = step.started});
+      place = find(wanted.id);
+      if (!place) {
+        continue;
+      }
+    }
+    EtcdTransaction transaction;
+    transaction.compares.push_back({.key = place->key});
+    transaction.success.push_back({.what = EtcdOperation::What::put,
+                                   .key = place->key,
+                                   .value = note_text(wanted.shape),
+                                   .lease = place->lease});
+    transaction.success.push_back(all_of(dir));
+    transaction.failure.push_back(all_of(dir));
+    EtcdTransactionAnswer answer;
+    auto problem = co_await transact(std::move(transaction), answer);
+    if (problem && says_lease_is_gone(*problem)) {
+      lease_gone(place->lease);
+      forget(wanted.id);
+      continue;
+    }
+    if (problem) {
+      if (problem->code != ErrorCode::outcome_unknown) {
+        forget(wanted.id);
+      }
+      co_return failure(*std::move(problem));
+    }
+    std::vector<EtcdKey> keys = std::move(answer.parts.back().keys);
+    co_return co_await settle(dir, step, std::move(keys));
+  }
+  co_return failure({ErrorCode::unavailable, "etcd: our leases keep vanishing", std::nullopt});
+}
+
+// Where does it stand, by this list?
+engine::Task<Outcome> EtcdRecipe::settle(std::string dir, Step step, std::vector<EtcdKey> keys) {
+  for (;;) {
+    const auto place = find(step.id);
+    if (!place || place->ending) {
+      co_return plain(Status::not_held);
+    }
+    const auto line = line_up(std::move(keys));
+    sweep(line);
+    const EtcdStanding standing = standing_of(line, place->key);
+    if (!standing.found) {
+      forget(step.id);
+      co_return plain(Status::not_held);
+    }
+    const auto token = etcd_token(standing.create_revision);
+    change(step.id, [&](Place& found) {
+      found.create_revision = standing.create_revision;
+      found.token = token.value_or(0);
+    });
+    if (!token) {
+      Outcome used_up =
+          failure({ErrorCode::unavailable, "this cluster has used up its tokens", std::nullopt});
+      co_return co_await leave(step.id, std::move(used_up));
+    }
+    if (step.first && standing.refused) {
+      co_return co_await leave(step.id, plain(Status::refused, standing.limit));
+    }
+    if (standing.holds) {
+      if (!place->held) {
+        end_watch(place->watch);
+        change(step.id, [](Place& found) { found.watch = 0; });
+      }
+      // No grant if our own lease may be gone after the wait.
+      auto problem = co_await freshen(place->lease, step.started + place->window);
+      if (problem) {
+        co_return failure(*std::move(problem));
+      }
+      Outcome outcome = granted(step.id, step.started);
+      if (standing.revoked && outcome.status == Status::granted) {
+        outcome.status = Status::revoked;
+      }
+      co_return outcome;
+    }
+    if (!step.queue) {
+      co_return co_await leave(step.id, plain(Status::busy));
+    }
+    if (place->watch != 0 && place->blocker == standing.blocker) {
+      co_return queued(step.id, step.beat ? step.started : base::Time{}, standing.ahead);
+    }
+    // From now on, then a look: a watch that starts in the past is served late.
+    end_watch(place->watch);
+    const std::int64_t watch = new_watch(step.id);
+    change(step.id, [&](Place& found) {
+      found.watch = watch;
+      found.blocker = standing.blocker;
+    });
+    const EtcdRequest::Reply watched = co_await session_->watch(watch, standing.blocker);
+    if (!watched.ok()) {
+      change(step.id, [&](Place& found) { found.watch = found.watch == watch ? 0 : found.watch; });
+      co_return failure(unknown("etcd: " + watched.text));
+    }
+    EtcdRange found;
+    auto problem = co_await range(dir, found);
+    if (problem) {
+      problem->code = ErrorCode::outcome_unknown;
+      co_return failure(*std::move(problem));
+    }
+    keys = std::move(found.keys);
+  }
+}
+
+// A put that came after its own release, because calls overtake each other,
+// would stay as long as our lease does.
+void EtcdRecipe::sweep(const std::vector<Entrant>& line) {
+  std::vector<std::string> ghosts;
+  {
+    const std::lock_guard lock{mutex_};
+    for (const Entrant& each : line) {
+      if (!each.note.ours || !leases_.contains(each.key.lease)) {
+        continue;
+      }
+      const std::string request = etcd_request_of(each.key.key);
+      const bool known = std::ranges::any_of(
+          places_, [&](const auto& place) { return place.second.key == each.key.key; });
+      if (!known && !request.empty()) {
+        ghosts.push_back(each.key.key);
+      }
+    }
+  }
+  for (std::string& ghost : ghosts) {
+    remove_ghost(std::move(ghost));
+  }
+}
+
+engine::Task<Outcome> EtcdRecipe::leave(core::RequestId id, Outcome outcome) {
+  const Outcome left = co_await release(id);
+  co_return left.status == Status::failed ? left : outcome;
+}
+
+engine::Task<Outcome> EtcdRecipe::look(core::RequestId id, Beat beat) {
+  const Step step{.id = id, .started = base::BootClock::now(), .beat = beat == Beat::yes};
+  const auto place = find(id);
+  if (!place || place->ending) {
+    co_return plain(Status::not_held);
+  }
+  if (beat == Beat::yes) {
+    auto late = co_await freshen(place->lease, step.started + place->window);
+    if (late) {
+      co_return failure(*std::move(late));
+    }
+  }
+  EtcdRange found;
+  auto problem = co_await range(place->dir, found);
+  if (problem) {
+    co_return failure(*std::move(problem));
+  }
+  co_return co_await settle(place->dir, step, std::move(found.keys));
+}
+
+// By the key's creation: nothing but what this request put there is removed.
+engine::Task<Outcome> EtcdRecipe::release(core::RequestId id) {
+  const auto place = find(id);
+  if (!place) {
+    co_return plain(Status::not_held);
+  }
+  EtcdTransaction transaction;
+  if (place->create_revision != 0) {
+    transaction.compares.push_back({.key = place->key, .revision = place->create_revision});
+  }
+  transaction.success.push_back({.what = EtcdOperation::What::remove, .key = place->key});
+  EtcdTransactionAnswer answer;
+  auto problem = co_await transact(std::move(transaction), answer);
+  if (problem) {
+    co_return failure(*std::move(problem));
+  }
+  forget(id);
+  const bool removed = answer.succeeded && !answer.parts.empty() && answer.parts[0].deleted > 0;
+  co_return plain(removed ? Status::released : Status::not_held);
+}
+
+// One transaction: nobody finds the lock free in between.
+engine::Task<Outcome> EtcdRecipe::requeue(std::string dir, core::Requeue wanted) {
+  const core::Acquire next = wanted.next;
+  const Step step{
+      .id = next.id, .started = base::BootClock::now(), .queue = next.queue, .first = true};
+  const auto old = find(wanted.id);
+  if (!old || find(next.id)) {
+    // Sent before and perhaps applied: then the new key is there and the old is not.
+    Outcome before = co_await release(wanted.id);
+    if (before.status == Status::failed) {
+      co_return before;
+    }
+    Outcome outcome = co_await acquire(dir, next);
+    outcome.gave_back = before.status == Status::released;
+    co_return outcome;
+  }
+  std::int64_t lease = 0;
+  auto problem = co_await find_lease(next.ttl, lease);
+  if (problem) {
+    co_return failure(*std::move(problem));
+  }
+  Place place{.dir = dir,
+              .key = etcd_key(dir, lease, next.id),
+              .shape = next.shape,
+              .ttl = next.ttl,
+              .window = next.window,
+              .lease = lease,
+              .beat = step.started};
+  EtcdTransaction transaction;
+  transaction.compares.push_back({.key = old->key, .revision = old->create_revision});
+  transaction.success.push_back({.what = EtcdOperation::What::remove, .key = old->key});
+  const EtcdOperation arrive{.what = EtcdOperation::What::put,
+                             .key = place.key,
+                             .value = note_text(next.shape),
+                             .lease = lease};
+  for (auto* branch : {&transaction.success, &transaction.failure}) {
+    branch->push_back(arrive);
+    branch->push_back(all_of(dir));
+  }
+  put(next.id, std::move(place));
+  EtcdTransactionAnswer answer;
+  problem = co_await transact(std::move(transaction), answer);
+  if (problem) {
+    if (problem->code != ErrorCode::outcome_unknown) {
+      forget(next.id);
+    }
+    co_return failure(*std::move(problem));
+  }
+  forget(wanted.id);
+  std::vector<EtcdKey> keys = std::move(answer.parts.back().keys);
+  Outcome outcome = co_await settle(dir, step, std::move(keys));
+  outcome.gave_back = answer.succeeded;
+  co_return outcome;
+}
+
+// A lease that was kept alive is not a lock that is held: after it, the key
+// itself is looked at (some versions renew leases that were revoked).
+engine::Task<engine::Outcomes> EtcdRecipe::renew(std::vector<core::RequestId> ids) {
+  const base::Time started = base::BootClock::now();
+  engine::Outcomes outcomes(ids.size(), plain(Status::not_held));
+  std::map<std::int64_t, std::optional<Error>> leases;
+  std::vector<std::pair<std::size_t, Place>> held;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    const auto place = find(ids[i]);
+    if (place && place->held && !place->ending) {
+      held.emplace_back(i, *place);
+      leases.try_emplace(place->lease);
+    }
+  }
+  for (auto& [lease, problem] : leases) {
+    problem = co_await keep_alive(lease);
+  }
+  for (std::size_t from = 0; from < held.size(); from += kChecksAtOnce) {
+    const std::size_t to = std::min(from + kChecksAtOnce, held.size());
+    EtcdTransaction transaction;
+    for (std::size_t i = from; i < to; ++i) {
+      transaction.success.push_back(
+          {.what = EtcdOperation::What::range, .key = held[i].second.key});
+    }
+    EtcdTransactionAnswer answer;
+    const auto problem = co_await transact(std::move(transaction), answer);
+    for (std::size_t i = from; i < to; ++i) {
+      const auto& [index, place] = held[i];
+      const auto& late = leases[place.lease];
+      if (problem || late || answer.parts.size() <= i - from) {
+        outcomes[index] = failure(problem ? *problem : late.value_or(unknown("etcd: no answer")));
+        continue;
+      }
+      const auto& keys = answer.parts[i - from].keys;
+      outcomes[index] = renewed(ids[index], started, keys);
+    }
+  }
+  co_return outcomes;
+}
+
+Outcome EtcdRecipe::renewed(const core::RequestId& id, base::Time started,
+                            const std::vector<EtcdKey>& keys) {
+  const auto place = find(id);
+  if (!place || keys.empty() || keys.front().create_revision != place->create_revision) {
+    forget(id);
+    return plain(Status::not_held);
+  }
+  const bool revoked = EtcdNote::parse(keys.front().value).revoked;
+  bool lives = false;
+  change(id, [&](Place& found) {
+    lives = !found.ending;
+    found.beat = revoked ? found.beat : std::max(found.beat, started);
+  });
+  if (!lives) {
+    return plain(Status::not_held);
+  }
+  const base::Time end = std::min(started + place->ttl, alive_until(place->lease));
+  return {.status = revoked ? Status::revoked : Status::renewed,
+          .token = place->token,
+          .lease_for = end - started};
+}
+
+}  // namespace holdfast::engines

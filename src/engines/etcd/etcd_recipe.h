@@ -1,0 +1,186 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <coroutine>
+#include <cstdint>
+#include <future>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "core/commands.h"
+#include "engine/bell.h"
+#include "engine/engine.h"
+#include "engine/task.h"
+#include "engines/etcd/etcd_layout.h"
+#include "engines/etcd/etcd_session.h"
+
+namespace holdfast::engines {
+
+// The lock recipe over one connection, and what this process has by it: a key
+// for each request that holds or waits, bound to one of a few leases.
+// Thread-safe.
+//
+// A coroutine of it runs on the thread of its caller up to its first request,
+// then on the session's. The mutex guards the tables alone and is never held
+// while a request is made or anybody is told anything.
+class EtcdRecipe {
+ public:
+  EtcdRecipe(EtcdOptions options, engine::EngineOptions client);
+  ~EtcdRecipe();
+  EtcdRecipe(const EtcdRecipe&) = delete;
+  EtcdRecipe& operator=(const EtcdRecipe&) = delete;
+
+  EtcdSession& session() noexcept { return *session_; }
+  const EtcdOptions& options() const noexcept { return options_; }
+  engine::Bell& bell() noexcept { return bell_; }
+  std::uint64_t changes() const noexcept { return changes_.load(); }
+  void stop();  // ends the threads; leases are revoked if the server still answers
+
+  // The session itself lets requests wait for a connection.
+  struct Always {
+    bool await_ready() const noexcept { return true; }
+    void await_suspend(std::coroutine_handle<>) const noexcept {}
+    bool await_resume() const noexcept { return true; }
+  };
+  Always connection(base::Time) const noexcept { return {}; }
+
+  engine::Task<core::Outcome> perform(core::Command command);
+  // Few round trips for all of them.
+  engine::Task<engine::Outcomes> renew(std::vector<core::RequestId> ids);
+
+  engine::Task<Result<std::vector<LockInfo>>> list(std::string prefix);
+  engine::Task<Result<LockInfo>> show(std::string name);
+  engine::Task<std::vector<Finding>> examine();
+
+ private:
+  struct Place {
+    std::string dir;
+    std::string key;
+    core::Shape shape;
+    Duration ttl{};
+    Duration window{};
+    std::int64_t lease = 0;
+    std::int64_t create_revision = 0;  // 0: perhaps it is not there
+    std::uint64_t token = 0;
+    base::Time beat{};         // send time of what last kept it alive
+    base::Time due{};          // its date in the agenda
+    std::int64_t watch = 0;    // on whom it waits for, or on its own key
+    std::string blocker = {};  // whom it waits for
+    bool held = false;
+    bool guarded = false;  // its own key was to be watched
+    bool ending = false;   // its time is up
+  };
+  struct Lease {
+    std::int64_t seconds = 0;
+    base::Time alive_until{};  // counted from before the request that gave it
+  };
+  enum class Beat { no, yes };
+  struct Step {
+    core::RequestId id;
+    base::Time started;
+    bool beat = true;    // keeps it alive if it waits
+    bool queue = true;   // else: busy, and out of the queue
+    bool first = false;  // it has just come: may yet be refused
+  };
+  // Several want a lease of the same length: one asks, the others wait for it.
+  struct Turn {
+    EtcdRecipe& recipe;
+    std::int64_t seconds;
+    bool await_ready() const noexcept { return false; }
+    bool await_suspend(std::coroutine_handle<> waiter);
+    void await_resume() const noexcept {}
+  };
+
+  // etcd_recipe.cc
+  engine::Task<core::Outcome> acquire(std::string dir, core::Acquire wanted);
+  engine::Task<core::Outcome> look(core::RequestId id, Beat beat);
+  engine::Task<core::Outcome> release(core::RequestId id);
+  engine::Task<core::Outcome> requeue(std::string dir, core::Requeue wanted);
+  engine::Task<core::Outcome> settle(std::string dir, Step step, std::vector<EtcdKey> keys);
+  engine::Task<core::Outcome> leave(core::RequestId id, core::Outcome outcome);
+  engine::Task<std::optional<Error>> transact(EtcdTransaction transaction,
+                                              EtcdTransactionAnswer& answer);
+  engine::Task<std::optional<Error>> range(std::string dir, EtcdRange& found);
+  std::string note_text(const core::Shape& shape) const;
+  core::Outcome renewed(const core::RequestId& id, base::Time started,
+                        const std::vector<EtcdKey>& keys);
+  void sweep(const std::vector<Entrant>& line);
+
+  // etcd_admin.cc
+  engine::Task<core::Outcome> revoke(std::string dir, core::Revoke wanted);
+  engine::Task<core::Outcome> resize(std::string dir, std::uint32_t limit);
+  engine::Task<LockInfo> describe(std::string name, std::vector<Entrant> line);
+
+  // etcd_leases.cc: a lease with at least that much of it left
+  engine::Task<std::optional<Error>> find_lease(Duration ttl, std::int64_t& lease);
+  engine::Task<std::optional<Error>> keep_alive(std::int64_t lease);
+  engine::Task<std::optional<Error>> freshen(std::int64_t lease, base::Time until);
+  void lease_gone(std::int64_t lease);
+  base::Time alive_until(std::int64_t lease);
+  void end_turn(std::int64_t seconds);
+  engine::Detached keep_in_background(std::int64_t lease);
+  std::vector<std::int64_t> leases_to_keep(base::Time now, base::Time& next);
+
+  // etcd_places.cc
+  std::optional<Place> find(const core::RequestId& id);
+  void put(const core::RequestId& id, Place place);  // unless it is there
+  void forget(const core::RequestId& id);
+  template <typename Change>
+  bool change(const core::RequestId& id, const Change& change) {
+    const std::lock_guard lock{mutex_};
+    const auto found = places_.find(id);
+    if (found != places_.end()) {
+      change(found->second);
+    }
+    return found != places_.end();
+  }
+  core::Outcome granted(const core::RequestId& id, base::Time started);
+  core::Outcome queued(const core::RequestId& id, base::Time beat, std::uint32_t ahead);
+  std::int64_t new_watch(const core::RequestId& id);
+  void end_watch(std::int64_t watch);
+  void on_changed(std::int64_t watch);
+  void on_connected();
+  engine::Detached follow_up(core::RequestId id);
+  engine::Detached watch_own(core::RequestId id);
+  engine::Detached give_up(core::RequestId id);
+  engine::Detached remove_ghost(std::string key);
+  engine::Detached give_back_leases(std::shared_ptr<std::promise<void>> told);
+  void run();
+  struct Due {
+    std::vector<core::RequestId> over;      // their time is up: they can no longer be renewed
+    std::vector<core::RequestId> to_guard;  // held for a while: may be revoked
+  };
+  Due take_due(base::Time now);
+  static base::Time ends(const Place& place) {
+    return place.beat + (place.held ? place.ttl : place.window);
+  }
+
+  const EtcdOptions options_;
+  const engine::EngineOptions client_;
+  engine::Bell bell_;
+  std::atomic<std::uint64_t> changes_{1};
+
+  std::mutex mutex_;
+  std::unordered_map<core::RequestId, Place> places_;
+  std::unordered_map<std::int64_t, Lease> leases_;
+  std::map<std::int64_t, std::int64_t> current_;  // seconds -> the lease to use
+  std::map<std::int64_t, std::vector<std::coroutine_handle<>>> turns_;
+  std::unordered_map<std::int64_t, core::RequestId> watches_;
+  std::int64_t next_watch_ = 1;
+  std::set<std::pair<base::Time, core::RequestId>> agenda_;
+  bool stopping_ = false;
+  std::condition_variable wake_;
+  std::unique_ptr<EtcdSession> session_;
+  std::thread caretaker_;
+};
+
+}  // namespace holdfast::engines
