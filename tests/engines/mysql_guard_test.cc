@@ -19,7 +19,6 @@
 namespace holdfast::test {
 namespace {
 
-
 class MysqlGuard : public ::testing::Test {
  protected:
   void SetUp() override {
