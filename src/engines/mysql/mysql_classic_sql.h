@@ -12,7 +12,7 @@
 namespace holdfast::engines {
 
 // The statements of one classic, as text with holes: {t} the table, {n} the
-// name, {o} the owner, {ttl} microseconds, {id} the row that was seen. All are
+// name, {o} the owner, {ttl} microseconds, {row} the id that was seen. All are
 // single conditional statements: the server decides who gets the lock.
 struct ClassicForm {
   std::string_view strategy;
@@ -20,20 +20,20 @@ struct ClassicForm {
   std::string_view default_table;
   // Its columns, as options name them; the first is the lock's name.
   std::span<const std::string_view> columns;
-  std::string_view create = "";
-  std::string_view now = "";   // the server's time, as the table keeps it
-  std::string_view take = "";  // if it is free, or its row is missing
-  std::string_view take_over =
-      "";  // if the row that was seen is still the expired one; may be empty
-  std::string_view renew = "";
-  std::string_view release = "";
-  std::string_view revoke = "";
-  std::string_view free_now = "";
+  std::string_view create{};
+  std::string_view now{};   // the server's time, as the table keeps it
+  std::string_view take{};  // if it is free, or its row is missing
+  // If the row that was seen is still the expired one; may be empty.
+  std::string_view take_over{};
+  std::string_view renew{};
+  std::string_view release{};
+  std::string_view revoke{};
+  std::string_view free_now{};
   // Columns of a look: what is left in microseconds, the owner, the row's id,
   // since when it is held in microseconds.
-  std::string_view look = "";
+  std::string_view look{};
   // What every packet begins with; may be empty.
-  std::string_view prelude = "";
+  std::string_view prelude{};
 };
 
 std::span<const ClassicForm> classic_forms();
