@@ -81,9 +81,7 @@ bool Service::pump(std::unique_lock<std::mutex>& lock, engine::Patience patience
     if (batch) {
       sent = true;
       submit(*batch, alone ? patience : engine::Patience::none);
-    } else if (!more && !here.again) {
-      return sent;
-    } else if (lead == Lead::ride && !here.again) {
+    } else if (!here.again && (!more || lead == Lead::ride)) {
       return sent;
     } else if (!may_lead) {
       nudge();

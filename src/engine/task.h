@@ -12,7 +12,7 @@ namespace holdfast::engine {
 
 // Runs at once and ends by itself; nobody waits for it.
 struct Detached {
-  struct promise_type {
+  struct promise_type {  // NOLINT(readability-identifier-naming): the language's name
     Detached get_return_object() noexcept { return {}; }
     std::suspend_never initial_suspend() noexcept { return {}; }
     std::suspend_never final_suspend() noexcept { return {}; }
@@ -25,7 +25,7 @@ struct Detached {
 template <typename T>
 class [[nodiscard]] Task {
  public:
-  struct promise_type {
+  struct promise_type {  // NOLINT(readability-identifier-naming): the language's name
     std::optional<T> value;
     std::coroutine_handle<> waiter;
 

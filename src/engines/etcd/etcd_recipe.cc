@@ -163,6 +163,7 @@ engine::Task<Outcome> EtcdRecipe::acquire(std::string dir, core::Acquire wanted)
 }
 
 // Where does it stand, by this list?
+// NOLINTNEXTLINE(readability-function-size): the recipe, step by step
 engine::Task<Outcome> EtcdRecipe::settle(std::string dir, Step step, std::vector<EtcdKey> keys) {
   for (;;) {
     const auto place = find(step.id);

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "core/lock_record.h"
-#include "engine/engine.h"
 #include "engine/bell.h"
+#include "engine/engine.h"
 
 namespace holdfast::engines {
 

@@ -39,7 +39,7 @@ Error lost() {
 }
 
 Error after_failed_check(pg_conn* connection, const Answer& answer, const std::string& check) {
-  const Error error = is_good(answer) ? lost() : error_of(connection, answer);
+  Error error = is_good(answer) ? lost() : error_of(connection, answer);
   if (PQstatus(connection) != CONNECTION_OK) {
     return {ErrorCode::unavailable, error.text, error.native};  // it took the transaction along
   }

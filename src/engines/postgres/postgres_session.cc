@@ -282,8 +282,8 @@ Talk<std::vector<Result<Rows>>> Session::exchange(std::vector<Call> calls) {
       }
     } else if (PQresultStatus(result) == PGRES_PIPELINE_SYNC) {
       PQclear(result);
-      results.push_back(current ? *std::move(current) : Result<Rows>{Rows{nullptr}});
-      current.reset();
+      auto last = std::exchange(current, std::nullopt);
+      results.push_back(last ? *std::move(last) : Result<Rows>{Rows{nullptr}});
     } else if (auto taken = take_result(result); taken || !current || *current) {
       current = std::move(taken);  // the first error counts
     }
