@@ -130,8 +130,9 @@ class OpenSsl : public RedisTls {
       good =
           !verify_ || X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl.get()), host.c_str()) == 1;
     } else if (!host.empty()) {
+      std::string name = host;  // C knows no const here
       good = SSL_ctrl(ssl.get(), SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name,
-                      const_cast<char*>(host.c_str())) == 1 &&
+                      name.data()) == 1 &&
              (!verify_ || SSL_set1_host(ssl.get(), host.c_str()) == 1);
     }
     if (!good) {
