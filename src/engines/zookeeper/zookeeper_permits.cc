@@ -64,8 +64,8 @@ engine::Task<Outcome> ZookeeperRecipe::enqueue_permits(std::string dir, core::Ac
       co_return zookeeper_failure(made);
     }
     const auto token = zookeeper_token(made.czxid);
-    change(wanted.id, [&](Place& place) {
-      place.path = made.text;
+    change(wanted.id, [&path = made.text, &token](Place& place) {
+      place.path = path;
       place.token = token.value_or(0);
     });
     if (!listed.ok()) {
@@ -85,6 +85,7 @@ engine::Task<Outcome> ZookeeperRecipe::enqueue_permits(std::string dir, core::Ac
   co_return failure(ErrorCode::unavailable, "zookeeper: the lock's node keeps vanishing");
 }
 
+// NOLINTNEXTLINE(readability-function-size): the recipe, step by step
 engine::Task<Outcome> ZookeeperRecipe::settle_permits(std::string dir, Step step, LockNote note,
                                                       std::int32_t version) {
   for (;;) {
