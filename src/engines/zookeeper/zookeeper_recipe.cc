@@ -167,8 +167,8 @@ engine::Task<Outcome> ZookeeperRecipe::enqueue(std::string dir, core::Acquire wa
       co_return zookeeper_failure(made);
     }
     const auto token = zookeeper_token(made.czxid);
-    change(wanted.id, [&](Place& place) {
-      place.path = made.text;
+    change(wanted.id, [&path = made.text, &token](Place& place) {
+      place.path = path;
       place.token = token.value_or(0);
     });
     if (!token) {
@@ -195,6 +195,7 @@ engine::Task<Outcome> ZookeeperRecipe::enqueue(std::string dir, core::Acquire wa
 }
 
 // Where does it stand, by this list?
+// NOLINTNEXTLINE(readability-function-size): the recipe, step by step
 engine::Task<Outcome> ZookeeperRecipe::settle(std::string dir, Step step, ZookeeperReply listed) {
   for (;;) {
     const auto place = find(step.id);
@@ -342,6 +343,7 @@ engine::Task<Outcome> ZookeeperRecipe::release(core::RequestId id) {
 }
 
 // One step: nobody finds the lock free in between.
+// NOLINTNEXTLINE(readability-function-size): the recipe, step by step
 engine::Task<Outcome> ZookeeperRecipe::requeue(std::string dir, core::Requeue wanted) {
   const core::Acquire next = wanted.next;
   const Step step{

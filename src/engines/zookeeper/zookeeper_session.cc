@@ -80,8 +80,13 @@ class InCallback {
   bool before_;
 };
 
+// The library hands back as const what was given to it otherwise.
+void* without_const(const void* data) {
+  return const_cast<void*>(data);  // NOLINT(cppcoreguidelines-pro-type-const-cast)
+}
+
 ZookeeperRequest& request_of(const void* data) {
-  return *static_cast<ZookeeperRequest*>(const_cast<void*>(data));
+  return *static_cast<ZookeeperRequest*>(without_const(data));
 }
 
 void fill(ZookeeperReply& reply, const Stat* stat) {
@@ -176,7 +181,7 @@ struct ZookeeperSession::Handle : std::enable_shared_from_this<Handle> {
 struct ZookeeperSession::Callbacks {
   static void event(zhandle_t* raw, int type, int state, const char* path, void*) {
     const InCallback here;
-    auto* handle = static_cast<Handle*>(const_cast<void*>(zoo_get_context(raw)));
+    auto* handle = static_cast<Handle*>(without_const(zoo_get_context(raw)));
     const auto keep = handle == nullptr ? nullptr : handle->weak_from_this().lock();
     if (keep == nullptr) {
       return;
@@ -433,7 +438,7 @@ struct Multi {
   std::shared_ptr<Multi> self;
 
   static void done(int code, const void* data) {
-    auto* multi = static_cast<Multi*>(const_cast<void*>(data));
+    auto* multi = static_cast<Multi*>(without_const(data));
     const auto keep = std::move(multi->self);
     ZookeeperReply& reply = multi->request->reply();
     for (std::size_t i = 0; i < multi->raw.size(); ++i) {
