@@ -109,11 +109,19 @@ def execute(what, command, folder, environment):
     return result.returncode == 0
 
 
+def needed_by(library):
+    """What the static library needs at link time, by its own pkg-config file."""
+    words = subprocess.run(["pkg-config", "--libs", "holdfast"], check=True, text=True,
+                           stdout=subprocess.PIPE,
+                           env={**os.environ, "PKG_CONFIG_PATH": str(Path(library).parent)}).stdout
+    return [word for word in words.split() if word != "-lholdfast"]
+
+
 def compile_source(what, text, program, library):
     source = program.with_suffix(".cc")
     source.write_text(text)
     result = subprocess.run(
-        ["g++", *FLAGS, source, "-o", program, library, "-lsqlite3", "-pthread"],
+        ["g++", *FLAGS, source, "-o", program, library, *needed_by(library)],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if result.returncode != 0:
         print(f"{what}: does not compile\n{result.stdout}")
