@@ -11,9 +11,15 @@ GRANT ALL ON holdfast.* TO app@'%';
 """
 
 
+# A server that starts removes what looks like temporary tables of a dead one: each has a temporary
+# directory of its own.
+
+
 def prepare(run):
+    run.call(["mkdir", "-p", f"{run.dir}/tmp"])
     run.call(["mariadb-install-db", "--no-defaults", f"--datadir={run.data}", "--skip-test-db",
-              "--auth-root-authentication-method=normal", "--innodb-use-native-aio=0"])
+              "--auth-root-authentication-method=normal", "--innodb-use-native-aio=0",
+              f"--tmpdir={run.dir}/tmp"])
     with open(f"{run.dir}/init.sql", "w", encoding="utf-8") as init:
         init.write(INIT)
 
@@ -22,8 +28,8 @@ def command(run):
     return ["mariadbd", "--no-defaults", f"--datadir={run.data}", f"--port={run.port}",
             "--bind-address=127.0.0.1", f"--socket={run.dir}/socket",
             f"--pid-file={run.dir}/pid",
-            f"--init-file={run.dir}/init.sql", "--innodb-buffer-pool-size=64M", "--innodb-use-native-aio=0",
-            "--skip-name-resolve", "--max-connections=500",
+            f"--init-file={run.dir}/init.sql", f"--tmpdir={run.dir}/tmp",
+            "--innodb-buffer-pool-size=64M", "--innodb-use-native-aio=0", "--skip-name-resolve", "--max-connections=500",
             *(f"{key}={value}" for key, value in run.options.items() if key.startswith("--"))]
 
 
