@@ -159,7 +159,7 @@ void Witness::check_patience(const Call& call) {
   // Whoever stood in line before it may have used the patience up.
   const bool alone = std::ranges::none_of(all_calls_, [&](const auto& other) {
     return other->life == call.life && other->wish.name == call.wish.name &&
-           other->number < call.number && other->ended + stage_.scenario.patience > call.begun;
+           other->number < call.number && other->ended > call.begun - stage_.scenario.patience;
   });
   if (alone && clock.at(stage_.now()) - clock.at(call.begun) < stage_.scenario.patience) {
     stage_.violate("errors", describe(call) + " was given up before its patience ran out");
