@@ -7,6 +7,7 @@
 #include <future>
 
 #include "base/ids.h"
+#include "support/needs.h"
 #include "support/peer.h"
 #include "support/server.h"
 
@@ -19,10 +20,7 @@ class EtcdInterop : public ::testing::Test {
  protected:
   void SetUp() override {
     for (const char* program : {"etcd", "etcdctl"}) {
-      if (const auto missing = missing_program(program)) {
-        if (std::getenv("CI") != nullptr) FAIL() << *missing;
-        GTEST_SKIP() << *missing;
-      }
+      HOLDFAST_SKIP_IF_MISSING(missing_program(program));
     }
     port_ = shared_server_port("etcd");
   }

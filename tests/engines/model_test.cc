@@ -116,7 +116,6 @@ class EngineModel : public ::testing::TestWithParam<std::string> {
       EXPECT_EQ(got.ahead, expected.ahead);
       EXPECT_EQ(got.count, expected.count);
       EXPECT_EQ(got.gave_back, expected.gave_back);
-      EXPECT_EQ(got.gave_back, expected.gave_back);
       EXPECT_TRUE(tokens_[batch[i].name].same(expected.token, got.token))
           << expected.token << " is " << got.token;
     }

@@ -8,6 +8,7 @@
 #include "support/engine_driver.h"
 #include "support/eventually.h"
 #include "support/mysql_store.h"
+#include "support/needs.h"
 
 namespace holdfast::test {
 namespace {
@@ -20,9 +21,7 @@ using ::testing::StartsWith;
 class MysqlClassics : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (missing_program("mariadbd")) {
-      GTEST_SKIP() << "mariadbd is not installed";
-    }
+    HOLDFAST_SKIP_IF_MISSING(missing_program("mariadbd"));
     store_ = std::make_unique<MysqlStore>();
   }
   std::string table() const { return store_->prefix() + "own"; }

@@ -14,6 +14,7 @@
 #include "support/eventually.h"
 #include "support/fault_proxy.h"
 #include "support/mysql_store.h"
+#include "support/needs.h"
 
 namespace holdfast {
 namespace {
@@ -25,9 +26,7 @@ using core::Status;
 class MysqlFaults : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (missing_program("mariadbd")) {
-      GTEST_SKIP() << "mariadbd is not installed";
-    }
+    HOLDFAST_SKIP_IF_MISSING(missing_program("mariadbd"));
     store_ = std::make_unique<MysqlStore>();
   }
 

@@ -15,6 +15,7 @@
 #include "support/engine_driver.h"
 #include "support/eventually.h"
 #include "support/mysql_store.h"
+#include "support/needs.h"
 
 namespace holdfast::test {
 namespace {
@@ -22,9 +23,7 @@ namespace {
 class MysqlGuard : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (missing_program("mariadbd")) {
-      GTEST_SKIP() << "mariadbd is not installed";
-    }
+    HOLDFAST_SKIP_IF_MISSING(missing_program("mariadbd"));
     store_.emplace();
     store_->root().ask("CREATE TABLE " + table() + " (id INT PRIMARY KEY, value TEXT)");
     store_->root().ask("INSERT INTO " + table() + " VALUES (1, 'old')");

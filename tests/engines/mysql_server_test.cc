@@ -12,6 +12,7 @@
 #include "support/engine_driver.h"
 #include "support/eventually.h"
 #include "support/mysql_store.h"
+#include "support/needs.h"
 #include "support/temp_dir.h"
 
 namespace holdfast {
@@ -23,11 +24,7 @@ using core::Status;
 
 class MysqlServer : public ::testing::Test {
  protected:
-  void SetUp() override {
-    if (missing_program("mariadbd")) {
-      GTEST_SKIP() << "mariadbd is not installed";
-    }
-  }
+  void SetUp() override { HOLDFAST_SKIP_IF_MISSING(missing_program("mariadbd")); }
   void start(std::vector<std::string> options = {}) {
     store_ = std::make_unique<MysqlStore>(std::move(options));
   }
@@ -188,9 +185,7 @@ void make_certificates(const std::filesystem::path& dir) {
 }
 
 TEST_F(MysqlServer, TlsIsVerified) {
-  if (missing_program("openssl")) {
-    GTEST_SKIP() << "openssl is not installed";
-  }
+  HOLDFAST_SKIP_IF_MISSING(missing_program("openssl"));
   const TempDir dir;
   make_certificates(dir.path());
   start({"--ssl-ca=" + (dir / "ca.pem").string(), "--ssl-cert=" + (dir / "server.pem").string(),

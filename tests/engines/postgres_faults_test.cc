@@ -10,6 +10,7 @@
 #include "support/engine_driver.h"
 #include "support/eventually.h"
 #include "support/fault_proxy.h"
+#include "support/needs.h"
 #include "support/postgres_store.h"
 #include "support/server.h"
 
@@ -22,12 +23,7 @@ using ::testing::HasSubstr;
 
 class PostgresFaults : public ::testing::Test {
  protected:
-  void SetUp() override {
-    if (const auto missing = missing_postgres()) {
-      if (std::getenv("CI") != nullptr) FAIL() << *missing;
-      GTEST_SKIP() << *missing;
-    }
-  }
+  void SetUp() override { HOLDFAST_SKIP_IF_MISSING(missing_postgres()); }
   PostgresStore& store() { return store_ ? *store_ : store_.emplace(); }
 
   // Ours, by the name that this test's URLs give them.
@@ -313,9 +309,7 @@ TEST_F(PostgresFaults, ADatabaseOfAnotherEncodingKeepsAnyName) {
 }
 
 TEST_F(PostgresFaults, BehindAPoolerWaitersAskAndDoctorSaysSo) {
-  if (missing_program("pgbouncer")) {
-    GTEST_SKIP() << "pgbouncer is not installed";
-  }
+  HOLDFAST_SKIP_IF_MISSING(missing_program("pgbouncer"));
   PrivateServer pooler{"pgbouncer", {"upstream=" + store().port()}};
   const std::string url = "postgres://postgres@127.0.0.1:" + std::to_string(pooler.port()) +
                           "/postgres?schema=" + store().schema();

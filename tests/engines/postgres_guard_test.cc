@@ -6,6 +6,7 @@
 #include <future>
 
 #include "support/eventually.h"
+#include "support/needs.h"
 #include "support/postgres_store.h"
 
 namespace holdfast::test {
@@ -16,10 +17,7 @@ using namespace std::chrono_literals;
 class PostgresGuard : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (const auto missing = missing_postgres()) {
-      if (std::getenv("CI") != nullptr) FAIL() << *missing;
-      GTEST_SKIP() << *missing;
-    }
+    HOLDFAST_SKIP_IF_MISSING(missing_postgres());
     store_.emplace();
     client_.emplace(std::move(*Client::open(store_->url())));
     data_.emplace(store_->conninfo());

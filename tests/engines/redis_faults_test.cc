@@ -7,6 +7,7 @@
 #include "support/engine_driver.h"
 #include "support/eventually.h"
 #include "support/fault_proxy.h"
+#include "support/needs.h"
 #include "support/raw_redis.h"
 #include "support/server.h"
 
@@ -18,11 +19,7 @@ using core::Status;
 
 class RedisFaults : public ::testing::Test {
  protected:
-  void SetUp() override {
-    if (missing_program("redis-server")) {
-      GTEST_SKIP() << "redis-server is not installed";
-    }
-  }
+  void SetUp() override { HOLDFAST_SKIP_IF_MISSING(missing_program("redis-server")); }
   void start(std::vector<std::string> options = {}) {
     server_ = std::make_unique<PrivateServer>("redis", std::move(options));
   }
@@ -227,9 +224,7 @@ TEST_F(RedisFaults, UsersPasswordsDatabasesAndSockets) {
 }
 
 TEST_F(RedisFaults, TlsIsVerified) {
-  if (missing_program("openssl")) {
-    GTEST_SKIP() << "openssl is not installed";
-  }
+  HOLDFAST_SKIP_IF_MISSING(missing_program("openssl"));
   start({"tls=1"});
   const std::string base = "rediss://127.0.0.1:" + port() + "/0?timeout=2s";
   const auto trusted = try_open(base + "&ca=" + server_->fact("ca"));

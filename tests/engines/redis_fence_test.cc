@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/ids.h"
+#include "support/needs.h"
 #include "support/raw_redis.h"
 #include "support/server.h"
 
@@ -14,9 +15,7 @@ namespace {
 using namespace test;
 
 TEST(RedisFence, ALateWriteIsRefusedWhateverTheCommand) {
-  if (missing_program("redis-server")) {
-    GTEST_SKIP() << "redis-server is not installed";
-  }
+  HOLDFAST_SKIP_IF_MISSING(missing_program("redis-server"));
   RawRedis redis{shared_server_port("redis")};
   const std::string key = "{fence-" + base::Id::random().hex() + "}";
   const std::string fence = key + ":fence";

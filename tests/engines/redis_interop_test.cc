@@ -7,6 +7,7 @@
 
 #include "support/engine_driver.h"
 #include "support/eventually.h"
+#include "support/needs.h"
 #include "support/raw_redis.h"
 #include "support/server.h"
 
@@ -21,9 +22,7 @@ class RedisInterop : public ::testing::Test {
  protected:
   explicit RedisInterop(std::string strategy) : strategy_{std::move(strategy)} {}
   void SetUp() override {
-    if (missing_program("redis-server")) {
-      GTEST_SKIP() << "redis-server is not installed";
-    }
+    HOLDFAST_SKIP_IF_MISSING(missing_program("redis-server"));
     peer_ = std::make_unique<RawRedis>(shared_server_port("redis"));
   }
   std::unique_ptr<engine::Engine> open(std::uint32_t session = 1) {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "support/eventually.h"
+#include "support/needs.h"
 #include "support/raw_redis.h"
 #include "support/server.h"
 
@@ -18,9 +19,7 @@ using namespace std::chrono_literals;
 class RedisSentinel : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (missing_program("redis-sentinel")) {
-      GTEST_SKIP() << "redis-sentinel is not installed";
-    }
+    HOLDFAST_SKIP_IF_MISSING(missing_program("redis-sentinel"));
     master_ = std::make_unique<PrivateServer>("redis");
     const std::string port = std::to_string(master_->port());
     replica_ = std::make_unique<PrivateServer>(

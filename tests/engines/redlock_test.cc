@@ -8,6 +8,7 @@
 
 #include "support/engine_driver.h"
 #include "support/eventually.h"
+#include "support/needs.h"
 #include "support/raw_redis.h"
 #include "support/server.h"
 
@@ -20,9 +21,7 @@ using core::Status;
 class Redlock : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (missing_program("redis-server")) {
-      GTEST_SKIP() << "redis-server is not installed";
-    }
+    HOLDFAST_SKIP_IF_MISSING(missing_program("redis-server"));
     for (auto& node : nodes_) {
       node = std::make_unique<PrivateServer>("redis");
     }

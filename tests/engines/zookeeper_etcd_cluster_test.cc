@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "support/eventually.h"
+#include "support/needs.h"
 #include "support/server.h"
 
 namespace holdfast::test {
@@ -42,10 +43,8 @@ class QuorumCluster : public ::testing::TestWithParam<std::string> {
     const bool there = GetParam() == "etcd"
                            ? !missing_program("etcd")
                            : std::filesystem::exists("/usr/share/java/zookeeper.jar");
-    if (!there) {
-      if (std::getenv("CI") != nullptr) FAIL() << GetParam() << " is not installed";
-      GTEST_SKIP() << GetParam() << " is not installed";
-    }
+    HOLDFAST_SKIP_IF_MISSING(there ? std::nullopt
+                                   : std::optional{GetParam() + " is not installed"});
     const bool etcd = GetParam() == "etcd";
     std::vector<std::string> clients;
     std::string peers;

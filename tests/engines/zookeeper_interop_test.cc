@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "base/ids.h"
+#include "support/needs.h"
 #include "support/peer.h"
 #include "support/server.h"
 
@@ -24,10 +25,9 @@ class ZookeeperInterop : public ::testing::Test {
     for (const char* file :
          {"/usr/bin/java", "/usr/bin/javac", "/usr/share/java/zookeeper.jar",
           "/usr/share/java/curator-recipes.jar", "/usr/lib/python3/dist-packages/kazoo"}) {
-      if (!std::filesystem::exists(file)) {
-        if (std::getenv("CI") != nullptr) FAIL() << file << " is missing";
-        GTEST_SKIP() << file << " is missing";
-      }
+      HOLDFAST_SKIP_IF_MISSING(std::filesystem::exists(file)
+                                   ? std::nullopt
+                                   : std::optional{std::string{file} + " is missing"});
     }
     hosts_ = "127.0.0.1:" + shared_server_port("zookeeper");
   }

@@ -1,5 +1,7 @@
 #include "support/harness.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <stdexcept>
 #include <utility>
@@ -41,6 +43,11 @@ void Harness::let_expire(const Lease& lease) {
     return info && !is_held(*info, lease);
   });
   if (!ended) throw std::runtime_error{"the store never expired the lease of " + lease.name()};
+}
+
+bool needs_own_server() {
+  const auto* suite = ::testing::UnitTest::GetInstance()->current_test_suite();
+  return suite != nullptr && std::string_view{suite->name()}.find("Outage") != std::string::npos;
 }
 
 bool is_held(const LockInfo& info, const Lease& lease) {

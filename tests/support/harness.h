@@ -80,6 +80,10 @@ class Harness {
   std::unique_ptr<Client> observer_;
 };
 
+// Outages concern a whole server: only the suites about them get one of their
+// own, the others share one.
+bool needs_own_server();
+
 // Does this lock's record show the lease's grant, unexpired?
 bool is_held(const LockInfo& info, const Lease& lease);
 

@@ -1,5 +1,3 @@
-#include <gtest/gtest.h>
-
 #include <memory>
 #include <string>
 #include <string_view>
@@ -24,13 +22,6 @@ class ReadOnly : public Outage {
  private:
   RawMysql server_;
 };
-
-// Outages concern a whole server: only the suites about them get one of their
-// own.
-bool needs_own_server() {
-  const auto* suite = ::testing::UnitTest::GetInstance()->current_test_suite();
-  return suite != nullptr && std::string_view{suite->name()}.find("Outage") != std::string::npos;
-}
 
 class MysqlHarness : public Harness {
  public:

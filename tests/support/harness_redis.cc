@@ -1,5 +1,3 @@
-#include <gtest/gtest.h>
-
 #include <memory>
 
 #include "support/harness.h"
@@ -21,13 +19,6 @@ class NoWrites : public Outage {
  private:
   RawRedis redis_;
 };
-
-// Outages concern a whole server: only the suites about them get one of their
-// own.
-bool needs_own_server() {
-  const auto* suite = ::testing::UnitTest::GetInstance()->current_test_suite();
-  return suite != nullptr && std::string_view{suite->name()}.find("Outage") != std::string::npos;
-}
 
 class RedisHarness : public Harness {
  public:

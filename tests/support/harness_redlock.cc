@@ -1,5 +1,3 @@
-#include <gtest/gtest.h>
-
 #include <memory>
 #include <vector>
 
@@ -28,17 +26,11 @@ class NoWrites : public Outage {
   const std::vector<std::string> ports_;
 };
 
-// Outages concern whole servers: only the suites about them get their own.
-bool needs_own_servers() {
-  const auto* suite = ::testing::UnitTest::GetInstance()->current_test_suite();
-  return suite != nullptr && std::string_view{suite->name()}.find("Outage") != std::string::npos;
-}
-
 class RedlockHarness : public Harness {
  public:
   RedlockHarness() {
     for (int i = 1; i <= kNodes; ++i) {
-      if (needs_own_servers()) {
+      if (needs_own_server()) {
         own_.push_back(std::make_unique<PrivateServer>("redis"));
         ports_.push_back(std::to_string(own_.back()->port()));
       } else {

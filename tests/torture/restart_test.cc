@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "support/needs.h"
 #include "support/process.h"
 #include "support/server.h"
 #include "support/temp_dir.h"
@@ -22,12 +23,7 @@ using namespace std::chrono_literals;
 
 class TortureRestart : public testing::Test {
  protected:
-  void need(const char* program) {
-    if (const auto missing = missing_program(program)) {
-      if (std::getenv("CI") != nullptr) FAIL() << *missing;
-      GTEST_SKIP() << *missing;
-    }
-  }
+  void need(const char* program) { HOLDFAST_SKIP_IF_MISSING(missing_program(program)); }
 
   // The properties that are violated while the server is killed `times` times.
   // Leases are long: they would outlast each restart if the server let them.

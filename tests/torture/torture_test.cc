@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "support/harness.h"
+#include "support/needs.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
 
@@ -30,10 +31,7 @@ class Torture : public testing::TestWithParam<HarnessEntry> {
  protected:
   void SetUp() override {
     if (const auto& missing = GetParam().missing) {
-      if (const auto what = missing()) {
-        if (std::getenv("CI") != nullptr) FAIL() << *what;
-        GTEST_SKIP() << *what;
-      }
+      HOLDFAST_SKIP_IF_MISSING(missing());
     }
     harness_ = GetParam().make();
   }

@@ -230,10 +230,6 @@ void MysqlSession::fail_from_library() {
   fail(code, mysql_error(mysql_), !connected_ || code == kNoWord || ends_connection(code));
 }
 
-std::uint64_t MysqlSession::connection_id() const {
-  return mysql_thread_id(mysql_);
-}
-
 std::string MysqlSession::server_version() const {
   const char* version = mysql_get_server_info(mysql_);
   return version == nullptr ? "" : version;

@@ -70,7 +70,6 @@ class MysqlSession {
   const std::optional<MysqlError>& error() const noexcept { return error_; }
   const std::vector<MysqlReply>& replies() const noexcept { return replies_; }
 
-  std::uint64_t connection_id() const;
   std::string server_version() const;
 
   void close() noexcept;   // says goodbye only if it can do so without waiting
