@@ -4,8 +4,11 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdlib>
+#include <mutex>
+#include <thread>
 
 namespace holdfast::base {
 namespace {
@@ -63,7 +66,61 @@ const bool kInstalled = [] {
   return pthread_atfork(&before_fork, &after_fork_in_parent, &after_fork_in_child) == 0;
 }();
 
+// No condition variable: a child would inherit it with waiters that are not there.
+struct Delay {
+  std::mutex mutex;  // held across the fork, so that nothing begins meanwhile
+  int reasons = 0;
+  int forks = 0;  // that wait; what begins later waits for them in turn
+
+  static Delay& instance() {
+    static Delay instance;
+    return instance;
+  }
+  static void before() {
+    using std::chrono::steady_clock;
+    auto& self = instance();
+    const auto until = steady_clock::now() + std::chrono::seconds{1};
+    self.mutex.lock();
+    ++self.forks;
+    while (self.reasons > 0 && steady_clock::now() < until) {
+      self.pause();
+    }
+    --self.forks;
+  }
+  void pause() {
+    mutex.unlock();
+    std::this_thread::sleep_for(std::chrono::microseconds{200});
+    mutex.lock();
+  }
+  static void in_parent() { instance().mutex.unlock(); }
+  static void in_child() {
+    instance().reasons = 0;  // their threads stayed behind
+    instance().forks = 0;
+    instance().mutex.unlock();
+  }
+};
+
 }  // namespace
+
+ForksWait::ForksWait() {
+  static const bool kRegistered = [] {
+    on_fork(
+        {.before = &Delay::before, .in_parent = &Delay::in_parent, .in_child = &Delay::in_child});
+    return true;
+  }();
+  static_cast<void>(kRegistered);
+  auto& delay = Delay::instance();
+  const std::lock_guard lock{delay.mutex};
+  while (delay.forks > 0) {
+    delay.pause();
+  }
+  ++delay.reasons;
+}
+
+ForksWait::~ForksWait() {
+  const std::lock_guard lock{Delay::instance().mutex};
+  --Delay::instance().reasons;
+}
 
 std::uint64_t fork_generation() noexcept {
   return registry().generation.load(std::memory_order_relaxed);

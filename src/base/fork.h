@@ -18,4 +18,15 @@ struct ForkHooks {
 };
 void on_fork(const ForkHooks& hooks);
 
+// While one of these lives, a fork() on another thread waits, for a second at most. For calls
+// into libraries whose locks a child would inherit locked for ever: the C library's own
+// getaddrinfo() has one, GSSAPI another.
+class ForksWait {
+ public:
+  ForksWait();
+  ~ForksWait();
+  ForksWait(const ForksWait&) = delete;
+  ForksWait& operator=(const ForksWait&) = delete;
+};
+
 }  // namespace holdfast::base

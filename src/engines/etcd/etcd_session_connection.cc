@@ -15,6 +15,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/fork.h"
 #include "engines/etcd/etcd_wire.h"
 
 namespace holdfast::engines {
@@ -92,12 +93,10 @@ int poll_for(int fd, short events, base::Time until) {
 base::FileDescriptor connect_to(const engine::Url::Host& host, base::Time until) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
-  // Numbers need no look-up, which takes a lock that a fork() hands on locked.
-  hints.ai_flags = AI_NUMERICHOST;
   addrinfo* found = nullptr;
-  const std::string port = std::to_string(host.port);
-  if (getaddrinfo(host.name.c_str(), port.c_str(), &hints, &found) != 0) {
-    hints.ai_flags = 0;
+  {
+    const base::ForksWait until_found;
+    const std::string port = std::to_string(host.port);
     if (getaddrinfo(host.name.c_str(), port.c_str(), &hints, &found) != 0) {
       return {};
     }

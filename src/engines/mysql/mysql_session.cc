@@ -11,6 +11,8 @@
 #include <mutex>
 #include <utility>
 
+#include "base/fork.h"
+
 namespace holdfast::engines {
 namespace {
 
@@ -145,6 +147,7 @@ int MysqlSession::take_step(int events) {
   const bool first = !std::exchange(entered_, true);
   switch (step_) {
     case Step::connect: {
+      const base::ForksWait until_here;  // the look-up of the host, and TLS
       const char* socket = options_.socket.empty() ? nullptr : options_.socket.c_str();
       const char* host = socket != nullptr ? "localhost" : options_.host.c_str();
       return first ? mysql_real_connect_start(&connect_result_, mysql_, host, options_.user.c_str(),

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <mutex>
 #include <utility>
 
 #include "base/fork.h"
@@ -41,32 +40,6 @@ END)sql";
 std::string prepared_name(const std::string* sql) {
   return "h" + std::to_string(reinterpret_cast<std::uintptr_t>(sql));
 }
-
-// To connect, libpq calls libraries (GSSAPI, OpenSSL) whose locks a child would inherit
-// locked for ever if another thread forked in the middle. So a fork waits for the step to
-// end; not for long, because a step may also resolve a host's name.
-struct Connecting {
-  std::timed_mutex step;
-  static inline thread_local bool has_stopped = false;  // by this thread, which forks
-
-  static Connecting& instance() {
-    static Connecting instance;
-    static const bool kRegistered = [] {
-      base::on_fork({.before = &before_fork, .in_parent = &after_fork, .in_child = &after_fork});
-      return true;
-    }();
-    static_cast<void>(kRegistered);
-    return instance;
-  }
-  static void before_fork() {
-    has_stopped = instance().step.try_lock_for(std::chrono::seconds{1});
-  }
-  static void after_fork() {
-    if (std::exchange(has_stopped, false)) {
-      instance().step.unlock();
-    }
-  }
-};
 
 }  // namespace
 
@@ -159,7 +132,7 @@ Talk<Result<void>> Session::connect() {
   keywords.push_back(nullptr);
   values.push_back(nullptr);
   {
-    const std::lock_guard step{Connecting::instance().step};
+    const base::ForksWait until_here;  // GSSAPI's locks
     connection_ = PQconnectStartParams(keywords.data(), values.data(), 0);
   }
   if (connection_ == nullptr) {
@@ -200,7 +173,7 @@ Talk<Result<void>> Session::shake_hands(base::Time until) {
       co_return fail(ErrorCode::unavailable, "PostgreSQL does not answer: no connection in time");
     }
     if (*news != 0) {
-      const std::lock_guard step{Connecting::instance().step};
+      const base::ForksWait until_here;
       next = PQconnectPoll(connection_);
     }
   }

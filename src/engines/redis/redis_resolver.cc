@@ -12,6 +12,8 @@
 #include <thread>
 #include <utility>
 
+#include "base/fork.h"
+
 namespace holdfast::engines {
 
 using Addresses = Result<std::vector<SocketAddress>>;
@@ -41,6 +43,7 @@ Addresses look_up(const RedisAddress& address, int flags) {
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_NUMERICSERV | flags;
   addrinfo* list = nullptr;
+  const base::ForksWait until_found;
   const int error =
       getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &list);
   if (error != 0) {

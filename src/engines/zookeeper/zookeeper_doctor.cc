@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/file_descriptor.h"
+#include "base/fork.h"
 
 namespace holdfast::engines {
 namespace {
@@ -30,8 +31,11 @@ base::FileDescriptor connect_to(const std::string& host, const std::string& port
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
-  if (getaddrinfo(host.c_str(), port.c_str(), &hints, &found) != 0) {
-    return {};
+  {
+    const base::ForksWait until_found;
+    if (getaddrinfo(host.c_str(), port.c_str(), &hints, &found) != 0) {
+      return {};
+    }
   }
   base::FileDescriptor connected;
   for (const addrinfo* each = found; each != nullptr && !connected; each = each->ai_next) {

@@ -274,6 +274,7 @@ void ZookeeperSession::open() {
   {
     // Events of the new handle wait until it is in its place.
     const std::lock_guard quiet{fresh->mutex};
+    const base::ForksWait until_found;
     fresh->raw = zookeeper_init(options_.hosts.c_str(), &Callbacks::event,
                                 static_cast<int>(timeout.count()), nullptr, fresh.get(), 0);
     if (fresh->raw != nullptr) {
