@@ -20,4 +20,11 @@ Result<void> Engine::guard(std::string_view, std::uint64_t, const NativeConnecti
   return no_database(capabilities());
 }
 
+Result<std::string> Engine::store_id() {
+  return fail(ErrorCode::unsupported,
+              capabilities().engine +
+                  " keeps no id of its store, so locks of several stores cannot be ordered; "
+                  "sqlite, mysql, postgres and redis do");
+}
+
 }  // namespace holdfast::engine

@@ -105,6 +105,11 @@ class Engine {
   virtual Result<std::vector<LockInfo>> list(std::string_view prefix) = 0;
   virtual Result<LockInfo> show(std::string_view name) = 0;  // empty if nobody uses it
 
+  // Random, kept with the locks since init(): the same by whatever URL one came
+  // here, another for every other place where a lock of the same name is
+  // another lock. unsupported where the store's layout is not ours.
+  virtual Result<std::string> store_id();
+
   virtual Result<void> init() = 0;
   virtual Result<std::string> init_script() = 0;
   virtual std::vector<Finding> doctor() = 0;
