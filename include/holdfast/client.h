@@ -96,6 +96,7 @@ class Client {
   friend class Mutex;
   friend class SharedMutex;
   friend class Semaphore;
+  friend class Worker;
   friend class client::Several;
   explicit Client(std::shared_ptr<client::Service> service) noexcept;
   std::shared_ptr<client::Service> service_;

@@ -10,3 +10,4 @@
 #include <holdfast/semaphore.h>
 #include <holdfast/several.h>
 #include <holdfast/shared_mutex.h>
+#include <holdfast/worker.h>

@@ -45,9 +45,9 @@ struct Held {
   std::optional<std::stop_callback<std::function<void()>>> watch;
 };
 
-class Worker {
+class Servant {
  public:
-  explicit Worker(std::string url) : url_{std::move(url)} {}
+  explicit Servant(std::string url) : url_{std::move(url)} {}
 
   std::string obey(const std::string& line) {
     std::istringstream words{line};
@@ -235,7 +235,7 @@ class Lines {
 
 int main(int argc, char** argv) {
   if (argc != 2) return 64;
-  Worker worker{argv[1]};
+  Servant worker{argv[1]};
   Lines lines;
   while (true) {
     try {
