@@ -9,3 +9,4 @@
 #include <holdfast/options.h>
 #include <holdfast/semaphore.h>
 #include <holdfast/shared_mutex.h>
+#include <holdfast/versioned.h>

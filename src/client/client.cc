@@ -47,6 +47,10 @@ void Client::acquire_then(std::string_view name, const AcquireOptions& options,
   service_->acquire_then(name, options, std::move(done));
 }
 
+Versioned Client::versioned(std::string name) {
+  return {service_, std::move(name)};
+}
+
 Result<void> Client::flush(Duration at_most) {
   return service_->flush(at_most);
 }
