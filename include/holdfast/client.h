@@ -5,6 +5,7 @@
 #include <holdfast/lease.h>
 #include <holdfast/options.h>
 #include <holdfast/several.h>
+#include <holdfast/versioned.h>
 #include <functional>
 #include <memory>
 #include <string>
@@ -69,6 +70,11 @@ class Client {
   // defined in <holdfast/asio.h>, the only header that needs Boost.
   template <typename CompletionToken>
   auto async_acquire(std::string name, AcquireOptions options, CompletionToken&& token);
+
+  // A value beside the locks, changed by comparing versions; <holdfast/versioned.h>.
+  // Names are those of locks, but do not meet them; what begins with "holdfast:"
+  // is reserved.
+  Versioned versioned(std::string name);
 
   // Waits until the store has answered every release of this process.
   Result<void> flush(Duration at_most = std::chrono::seconds{10});

@@ -10,4 +10,5 @@
 #include <holdfast/semaphore.h>
 #include <holdfast/several.h>
 #include <holdfast/shared_mutex.h>
+#include <holdfast/versioned.h>
 #include <holdfast/worker.h>

@@ -56,6 +56,10 @@ class Service : public std::enable_shared_from_this<Service> {
   void cancel_async();
   Result<std::uint32_t> ask(std::string_view name, core::Operation operation);
 
+  // What store_id() found.
+  std::optional<std::string> known_store_id();
+  void remember_store_id(std::string id);
+
   // The engine itself, for what needs no coordination. Not after fork().
   Result<engine::Engine*> engine();
   const Capabilities& capabilities() const noexcept { return engine_->capabilities(); }
@@ -132,6 +136,7 @@ class Service : public std::enable_shared_from_this<Service> {
   std::vector<std::pair<core::ClaimId, ErrorCode>> cancellations_;
   bool active_ = false;  // something happened since the last tidy()
   bool stopping_ = false;
+  std::string store_id_;  // once it is known
   std::condition_variable drained_;
 
   const Duration ride_;                  // see Engine::ride

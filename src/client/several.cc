@@ -7,10 +7,12 @@
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <tuple>
 #include <unordered_set>
 #include <utility>
 
 #include "base/ids.h"
+#include "client/store_id.h"
 #include "client/wish.h"
 
 namespace holdfast::client {
@@ -181,7 +183,7 @@ Result<void> order(std::vector<Item>& items) {
     if (one_store) {
       break;
     }
-    auto id = item.service->engine().and_then([](auto* engine) { return engine->store_id(); });
+    auto id = store_id(*item.service);
     if (!id) {
       return tl::unexpected{std::move(id.error())};
     }

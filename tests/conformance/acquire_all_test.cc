@@ -194,5 +194,57 @@ TEST_P(AcquireAllPermits, PermitsAndAMutexTogether) {
               FailsWith(ErrorCode::invalid_argument));
 }
 
+class AcquireAllStores : public AcquireAll {};
+class AcquireAllStoresUnsupported : public AcquireAll {};
+HOLDFAST_RUN_ON(AcquireAllStores, harnesses_with(&Claims::values));
+HOLDFAST_RUN_ON(AcquireAllStoresUnsupported, harnesses_without(&Claims::values));
+
+TEST_P(AcquireAllStores, NobodyWaitsInACircle) {
+  const auto elsewhere = Client::open("memory:" + name());
+  ASSERT_THAT(elsewhere, IsOk());
+  std::vector<std::unique_ptr<Client>> here;
+  std::vector<Client> there;
+  for (int i = 0; i < 2; ++i) {
+    here.push_back(open());
+    there.push_back(*Client::open("memory:" + name()));
+  }
+  std::vector<std::future<void>> work;
+  for (std::size_t i = 0; i < 4; ++i) {
+    work.push_back(in_background([&, i] {
+      Client* const one = here[i % 2].get();
+      Client* const other = &there[i % 2];
+      std::vector<WantAt> wants{{one, b()}, {other, a()}, {one, a()}};
+      std::ranges::rotate(wants, wants.begin() + static_cast<std::ptrdiff_t>(i % 3));
+      for (int turn = 0; turn < 5; ++turn) {
+        auto set = acquire_all(wants, {.wait = kPatience});
+        ASSERT_THAT(set, IsOk());
+        EXPECT_EQ(set->size(), 3U);
+        ASSERT_THAT(set->release(), IsOk());
+      }
+    }));
+  }
+  for (auto& each : work) each.get();
+}
+
+// Two clients of one store are one store: the same lock twice is a mistake.
+TEST_P(AcquireAllStores, KnowAStoreWhateverTheWayThere) {
+  auto one = open();
+  auto other = open();
+  EXPECT_THAT(acquire_all({{one.get(), a()}, {other.get(), a()}}),
+              FailsWith(ErrorCode::invalid_argument));
+  EXPECT_THAT(acquire_all({{one.get(), a()}, {other.get(), b()}}), IsOk());
+  EXPECT_THAT(acquire_all({{one.get(), a()}, {nullptr, b()}}),
+              FailsWith(ErrorCode::invalid_argument));
+}
+
+TEST_P(AcquireAllStoresUnsupported, SayWhoCan) {
+  auto one = open();
+  auto other = open();
+  auto refused = acquire_all({{one.get(), a()}, {other.get(), b()}});
+  ASSERT_THAT(refused, FailsWith(ErrorCode::unsupported));
+  EXPECT_THAT(refused.error().text, HasSubstr("sqlite"));
+  EXPECT_THAT(acquire_all({{one.get(), a()}, {one.get(), b()}}), IsOk());
+}
+
 }  // namespace
 }  // namespace holdfast::test
