@@ -43,7 +43,10 @@ Result<std::string> store_id(Service& service) {
       return *(*found)->bytes;
     }
     const std::string id = base::Id::random().hex();
-    if (auto written = write_value(service, {.name = kName, .bytes = id}); !written) {
+    core::ValueWrite write;
+    write.name = kName;
+    write.bytes = id;
+    if (auto written = write_value(service, write); !written) {
       return tl::unexpected{std::move(written.error())};
     }
   }
