@@ -17,7 +17,7 @@ namespace holdfast {
 namespace client {
 class Service;  // what a Client is made of; private to the library
 class Several;
-}
+}  // namespace client
 
 // This process's door to one store. Thread-safe. Make one a process and store:
 // all its locks and waiters share a small constant number of connections.
@@ -56,8 +56,13 @@ class Client {
   // meet, and for many in one round trip. Empty if none is free. `wait` does
   // not apply. An error only if nothing was taken.
   Result<std::vector<Lease>> claim_any(const std::vector<std::string>& names,
-                                       std::size_t at_most = 1,
-                                       const AcquireOptions& options = {});
+                                       std::size_t at_most = 1, const AcquireOptions& options = {});
+
+  // Takes over the lock that Lease::give_away() made this code for, in its mode,
+  // with a higher token. `options` are those of the new lease; mode, permits,
+  // wait and owner do not apply. lease_lost: the code was used already, or the
+  // lease has run out. invalid_argument: this is no such code.
+  Result<Lease> adopt(std::string_view code, const AcquireOptions& options = {});
 
   // Acquires without blocking the caller. `done` is called exactly once, on any
   // thread that uses this client: it must not wait for the client or throw, but

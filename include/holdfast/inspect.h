@@ -58,8 +58,10 @@ struct Capabilities {
   bool shared = true;
   bool permits = true;
   LossSignal loss_signal = LossSignal::yes;
-  bool values = false;  // versioned values and tasks
-  std::string clock;    // whose clock decides expiry
+  bool values = false;    // versioned values and tasks
+  bool upgrade = false;   // Lease::upgrade() and downgrade()
+  bool transfer = false;  // Lease::give_away() and Client::adopt()
+  std::string clock;      // whose clock decides expiry
   Duration min_ttl = kMinTtl;
   Duration max_ttl = kMaxTtl;
 };

@@ -63,6 +63,27 @@ class Lease {
   // outcome_unknown: no reply; the lock frees itself at expiry.
   Result<void> release();
 
+  // A reader (Mode::shared) becomes the writer, before all who wait, without
+  // letting go in between: what it read is still true. The token rises. Waits
+  // for the other readers to leave, and keeps new ones out: for ever, or as
+  // `wait` says; zero not at all. On an error the lock is held as before, except
+  // after lease_lost.
+  // busy: another reader waits for the same (at once: one of the two must
+  // release, or both wait for ever), or others read and wait is zero.
+  // timed_out, cancelled; lease_lost; unsupported; unavailable, outcome_unknown.
+  Result<void> upgrade(std::optional<Duration> wait = std::nullopt,
+                       const std::stop_token& stop = {});
+  // The writer becomes a reader and lets other readers in; the token stays.
+  // lease_lost; unsupported; unavailable; outcome_unknown: a reader, or perhaps
+  // still the writer.
+  Result<void> downgrade();
+
+  // Hands the lock to whoever calls Client::adopt() with the code, in this
+  // process or another, as long as remaining() says now; nobody else can have it
+  // in between. This lease then holds nothing. The code is a secret, and good
+  // for one use. lease_lost; busy: other threads use the same grant; unsupported.
+  Result<std::string> give_away();
+
   // For data in the same database as the locks (postgres, mysql): a condition
   // for the WHERE of your own statements. It is true while this grant is the
   // current one, and no other can follow before your transaction ends. Asks the

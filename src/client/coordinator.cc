@@ -64,8 +64,20 @@ ClaimId Coordinator::acquire(const Wish& wish, std::shared_ptr<GrantReceiver> re
     claim.extras = std::make_unique<const Extras>(Extras{wish.max_hold, wish.health, wish.owner});
   }
   LocalQueue::Steps steps;
-  line.queue.join(id, wish.terms, now, steps);
+  core::Terms terms = wish.terms;
+  if (wish.adopts) {
+    terms.hand_over = 0;  // stands for itself alone
+    terms.queue = false;
+  }
+  line.queue.join(id, terms, now, steps);
   carry_out(line, steps, now);
+  if (wish.adopts) {
+    Errand errand = *outbox_.take_back(next_tenancy_ - 1);
+    tenancies_.at(errand.tenancy).adopted = true;
+    errand.command.operation =
+        core::Transfer{*wish.adopts, std::get<core::Acquire>(errand.command.operation)};
+    outbox_.push(std::move(errand));
+  }
   return id;
 }
 
@@ -111,6 +123,7 @@ void Coordinator::release(ClaimId id, std::shared_ptr<AnswerReceiver> receiver, 
            fail(ErrorCode::lease_lost, "the lease was lost before the release"));
   }
   carry_out(line, steps, now, std::move(receiver));
+  ask_upgrade_if_alone(tenancy);
   // Nobody is left to answer: do not let the others' renewal wait for it.
   if (owes_answer && find_tenancy(tenancy) != nullptr) {
     keeper_.refresh_at(tenancy, now);
@@ -163,13 +176,19 @@ void Coordinator::tick(Time now) {
 }
 
 void Coordinator::look(Time now, bool store_changed) {
-  next_look_ = queued_.empty() ? base::kNever : now + config_.backstop_poll;
+  const bool idle = queued_.empty() && upgrades_.empty();
+  next_look_ = idle ? base::kNever : now + config_.backstop_poll;
   if (!store_changed) {
     return;
   }
   changed_at_ = now;
   for (const TenancyId id : queued_) {
     push_poll(id, tenancies_.at(id), false);
+  }
+  for (auto& [id, upgrade] : upgrades_) {
+    if (upgrade.asked) {
+      ask_upgrade(id, upgrade);
+    }
   }
 }
 
@@ -224,6 +243,7 @@ void Coordinator::lose(ClaimId id, LossReason reason, Time now) {
     return;
   }
   effects_.losses.push_back(claim.lease);
+  end_upgrade_of_lost(claim.tenancy);
   Line& line = *claim.line;
   LocalQueue::Steps steps;
   line.queue.close(claim.tenancy, now, steps);
@@ -418,6 +438,7 @@ void Coordinator::forget_tenancy(TenancyId id) {
   if (it == tenancies_.end()) {
     return;
   }
+  end_upgrade_of_lost(id);
   keeper_.stop_refreshing(id);
   requests_.erase(it->second.request);
   queued_.erase(id);

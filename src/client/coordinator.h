@@ -44,6 +44,8 @@ struct Wish {
   std::optional<Duration> max_hold;
   std::shared_ptr<const HealthCheck> health;
   std::optional<std::uint64_t> owner;
+  // Not a new grant, but the one of this request, of another process.
+  std::optional<core::RequestId> adopts = std::nullopt;
 };
 
 // What the world must be told; carried out by the caller outside its lock,
@@ -90,6 +92,22 @@ class Coordinator {
   bool cancel(core::ClaimId claim, ErrorCode why, core::Time now);
   // `receiver` may be empty.
   void release(core::ClaimId claim, std::shared_ptr<AnswerReceiver> receiver, core::Time now);
+  // coordinator_upgrade.cc: a reader becomes the writer. The receiver is answered
+  // when it is, or cannot be; without `queue` it does not wait for others.
+  void upgrade(core::ClaimId claim, bool queue, std::shared_ptr<AnswerReceiver> receiver,
+               core::Time now);
+  // The caller stops waiting and stays a reader: `why` is its answer, unless it
+  // was answered already.
+  void cancel_upgrade(core::ClaimId claim, ErrorCode why, core::Time now);
+  // A writer becomes a reader.
+  void downgrade(core::ClaimId claim, std::shared_ptr<AnswerReceiver> receiver, core::Time now);
+  // Forgets the claim without releasing it: the request that now stands for
+  // the grant, and its shape. lease_lost, busy.
+  struct GivenAway {
+    core::RequestId request;
+    core::Shape shape;
+  };
+  Result<GivenAway> give_away(core::ClaimId claim, core::Time now);
   // Sends a command that concerns no request of ours (revoke, resize).
   void ask(core::Command command, std::shared_ptr<AnswerReceiver> receiver);
   // The answer to a HealthQuestion.
@@ -173,6 +191,8 @@ class Coordinator {
     bool rung = false;       // the bell rang meanwhile: look again
     bool renewing = false;   // a Renew is on its way
     bool repeated = false;   // asked for more than once: a ring may be about an earlier grant
+    bool adopted = false;    // handed over by another process: cannot be asked for anew
+    bool reshaping = false;  // its mode, and with it its token, may change in the store
     std::uint8_t arrivals = 0;
   };
   using TenancyEntry = std::pair<const core::TenancyId, Tenancy>;
@@ -206,6 +226,30 @@ class Coordinator {
   void push_poll(core::TenancyId id, Tenancy& tenancy, bool heartbeat);
   void answer(const std::shared_ptr<AnswerReceiver>& receiver, Result<std::uint32_t> result);
 
+  // coordinator_upgrade.cc
+  struct Upgrade {
+    core::ClaimId claim = 0;
+    std::shared_ptr<AnswerReceiver> receiver;
+    bool queue = true;
+    bool asked = false;       // the store knows of it
+    bool on_its_way = false;  // an Upgrade is
+    bool rung = false;        // the bell rang meanwhile
+  };
+  void ask_upgrade_if_alone(core::TenancyId id);
+  void ask_upgrade(core::TenancyId id, Upgrade& upgrade);
+  void on_upgrade(const Errand& errand, const core::Outcome& outcome, core::Time now);
+  void on_downgrade(Errand& errand, const core::Outcome& outcome, core::Time now);
+  void finish_upgrade(core::TenancyId id, std::uint64_t token, core::Time now);
+  void fail_upgrade(core::TenancyId id, Error why, core::Time now);
+  void end_upgrade_of_lost(core::TenancyId id);
+  // True if the token of a held tenancy may have changed, and did.
+  bool takes_token(core::TenancyId id, Tenancy& tenancy, const core::Outcome& outcome,
+                   core::Time now);
+  void set_token(core::TenancyId id, Tenancy& tenancy, std::uint64_t token);
+  void reshape(core::TenancyId id, Mode mode, core::Time now);
+  void push_downgrade(core::TenancyId id, Tenancy& tenancy,
+                      std::shared_ptr<AnswerReceiver> receiver, core::Time now);
+
   // coordinator_outcomes.cc: what the store said
   void on_acquire(Errand& errand, const core::Outcome& outcome, core::Time now);
   void on_acquire_failed(Errand& errand, const Error& error, core::Time now);
@@ -221,7 +265,7 @@ class Coordinator {
   void on_queued(core::TenancyId id, Tenancy& tenancy, core::Time sent, Duration look_again);
   static bool is_another_grant(const Tenancy& tenancy, const core::Outcome& outcome);
   void on_gone(core::TenancyId id, core::Time now);
-  void stand_again(core::TenancyId id, Tenancy& tenancy);
+  void stand_again(core::TenancyId id, Tenancy& tenancy, core::Time now);
   void deny(core::TenancyId id, Error why, core::Time now);
   void retry(Errand errand, core::Time now);
   void extend(core::TenancyId id, Tenancy& tenancy, core::Time sent, Duration lease_for,
@@ -237,6 +281,7 @@ class Coordinator {
   std::unordered_map<core::TenancyId, Tenancy> tenancies_;
   std::unordered_map<core::RequestId, core::TenancyId> requests_;
   std::unordered_set<core::TenancyId> queued_;
+  std::map<core::TenancyId, Upgrade> upgrades_;
   std::map<std::pair<std::uint64_t, std::string>, core::ClaimId> owners_;
   // When a line's hope for a hand-over ends.
   std::map<std::pair<core::Time, std::uint64_t>, Line*> hopes_;

@@ -50,6 +50,12 @@ Error refusal(const core::Shape& shape, std::uint32_t limit) {
           {}};
 }
 
+Error not_to_be_adopted() {
+  return {ErrorCode::lease_lost,
+          "there is nothing to take over: the code was used already, or its lease has run out",
+          {}};
+}
+
 Error failure(const Outcome& outcome) {
   return outcome.error.value_or(
       Error{ErrorCode::unavailable, "the store gave an answer that does not fit the question", {}});
@@ -69,7 +75,8 @@ void Coordinator::finish_batch(std::size_t lane, const engine::Outcomes& outcome
         [&](const auto& operation) {
           using Operation = std::decay_t<decltype(operation)>;
           if constexpr (std::is_same_v<Operation, core::Acquire> ||
-                        std::is_same_v<Operation, core::Requeue>) {
+                        std::is_same_v<Operation, core::Requeue> ||
+                        std::is_same_v<Operation, core::Transfer>) {
             on_acquire(errand, outcome, now);
           } else if constexpr (std::is_same_v<Operation, core::Renew>) {
             on_renew(errand, outcome, now);
@@ -77,6 +84,10 @@ void Coordinator::finish_batch(std::size_t lane, const engine::Outcomes& outcome
             on_poll(errand, outcome, now);
           } else if constexpr (std::is_same_v<Operation, core::Release>) {
             on_release(errand, outcome, now);
+          } else if constexpr (std::is_same_v<Operation, core::Upgrade>) {
+            on_upgrade(errand, outcome, now);
+          } else if constexpr (std::is_same_v<Operation, core::Downgrade>) {
+            on_downgrade(errand, outcome, now);
           } else {
             on_asked(errand, outcome);
           }
@@ -100,6 +111,10 @@ void Coordinator::on_acquire(Errand& errand, const Outcome& outcome, Time now) {
     return;  // withdrawn meanwhile: its release is behind it in the same lane
   }
   tenancy->repeated = errand.unsure;
+  if (tenancy->adopted && outcome.status != Status::granted) {
+    deny(errand.tenancy, not_to_be_adopted(), now);
+    return;
+  }
   switch (outcome.status) {
     case Status::granted:
       on_granted(errand.tenancy, outcome.token, errand.sent, outcome.lease_for, now);
@@ -116,7 +131,7 @@ void Coordinator::on_acquire(Errand& errand, const Outcome& outcome, Time now) {
     default:
       // Revoked before we learned that it was ours: let it go and line up anew.
       push_release(*tenancy->line->name, tenancy->request, tenancy->terms.ttl, now, nullptr);
-      stand_again(errand.tenancy, *tenancy);
+      stand_again(errand.tenancy, *tenancy, now);
   }
 }
 
@@ -233,7 +248,9 @@ void Coordinator::on_poll(const Errand& errand, const Outcome& outcome, Time now
     if (std::exchange(tenancy->rung, false)) {
       push_poll(errand.tenancy, *tenancy, false);
     }
-    if (outcome.status == Status::not_held || is_another_grant(*tenancy, outcome)) {
+    if (outcome.status == Status::not_held ||
+        (is_another_grant(*tenancy, outcome) &&
+         !takes_token(errand.tenancy, *tenancy, outcome, now))) {
       on_gone(errand.tenancy, now);
     } else if (outcome.status == Status::revoked) {
       const std::vector<ClaimId> users = tenancy->line->queue.users(errand.tenancy);
@@ -260,14 +277,19 @@ void Coordinator::on_poll(const Errand& errand, const Outcome& outcome, Time now
       break;
     case Status::revoked:
       push_release(*tenancy->line->name, tenancy->request, tenancy->terms.ttl, now, nullptr);
-      stand_again(errand.tenancy, *tenancy);
+      stand_again(errand.tenancy, *tenancy, now);
       break;
     default:
-      stand_again(errand.tenancy, *tenancy);  // our place was given up: heartbeats came too late
+      stand_again(errand.tenancy, *tenancy,
+                  now);  // our place was given up: heartbeats came too late
   }
 }
 
-void Coordinator::stand_again(TenancyId id, Tenancy& tenancy) {
+void Coordinator::stand_again(TenancyId id, Tenancy& tenancy, Time now) {
+  if (tenancy.adopted) {
+    deny(id, not_to_be_adopted(), now);
+    return;
+  }
   requests_.erase(tenancy.request);
   queued_.erase(id);
   keeper_.stop_refreshing(id);
@@ -291,7 +313,7 @@ void Coordinator::on_renew(const Errand& errand, const Outcome& outcome, Time no
     on_arriving(errand, *tenancy, outcome, now);
     return;
   }
-  if (is_another_grant(*tenancy, outcome)) {
+  if (is_another_grant(*tenancy, outcome) && !takes_token(errand.tenancy, *tenancy, outcome, now)) {
     on_gone(errand.tenancy, now);
     return;
   }
@@ -333,7 +355,7 @@ void Coordinator::on_arriving(const Errand& errand, Tenancy& tenancy, const Outc
           {}},
          now);
   } else {
-    stand_again(errand.tenancy, tenancy);
+    stand_again(errand.tenancy, tenancy, now);
   }
 }
 
@@ -472,6 +494,9 @@ void Coordinator::rang(std::span<const engine::Ring> rings, Time now) {
       on_granted(id, ring.token, tenancy.heartbeat, tenancy.terms.window(), now);
     } else if (tenancy.phase == Phase::asked || tenancy.phase == Phase::arriving) {
       tenancy.rung = true;  // the answer on its way may be older than the ring
+    } else if (const auto upgrade = upgrades_.find(id);
+               upgrade != upgrades_.end() && upgrade->second.asked && ring.token != 0) {
+      ask_upgrade(id, upgrade->second);
     } else {
       push_poll(id, tenancy, false);
     }

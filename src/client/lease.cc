@@ -34,7 +34,7 @@ const std::string& Lease::name() const noexcept {
 }
 
 std::optional<std::uint64_t> Lease::token() const noexcept {
-  return handle_ == nullptr ? std::nullopt : handle_->state().token;
+  return handle_ == nullptr ? std::nullopt : handle_->state().token();
 }
 
 bool Lease::is_alive() const noexcept {

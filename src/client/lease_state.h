@@ -20,14 +20,20 @@ namespace holdfast::client {
 class LeaseState {
  public:
   LeaseState(std::string lock, core::ClaimId granted_to, std::optional<std::uint64_t> fence)
-      : name{std::move(lock)}, claim{granted_to}, token{fence} {}
+      : name{std::move(lock)}, claim{granted_to}, token_{fence.value_or(0)} {}
   LeaseState(const LeaseState&) = delete;
   LeaseState& operator=(const LeaseState&) = delete;
   ~LeaseState() { delete lost_.load(); }
 
   const std::string name;
   const core::ClaimId claim;
-  const std::optional<std::uint64_t> token;
+
+  std::optional<std::uint64_t> token() const noexcept {
+    const std::uint64_t token = token_.load(std::memory_order_acquire);
+    return token == 0 ? std::nullopt : std::optional{token};
+  }
+  // An upgrade brings another one.
+  void set_token(std::uint64_t token) noexcept { token_.store(token, std::memory_order_release); }
 
   base::Time deadline() const noexcept {
     return base::Time{base::Duration{deadline_.load(std::memory_order_acquire)}};
@@ -62,6 +68,7 @@ class LeaseState {
     return *source;
   }
 
+  std::atomic<std::uint64_t> token_;  // 0: none
   std::atomic<base::Duration::rep> deadline_{0};
   std::atomic<int> loss_{-1};
   mutable std::atomic<std::stop_source*> lost_{nullptr};

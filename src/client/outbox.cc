@@ -23,7 +23,8 @@ bool is_upkeep(const Errand& errand) {
 bool asks_for(const Errand& errand, core::TenancyId tenancy) {
   return errand.tenancy == tenancy &&
          (std::holds_alternative<core::Acquire>(errand.command.operation) ||
-          std::holds_alternative<core::Requeue>(errand.command.operation));
+          std::holds_alternative<core::Requeue>(errand.command.operation) ||
+          std::holds_alternative<core::Transfer>(errand.command.operation));
 }
 
 }  // namespace

@@ -241,21 +241,23 @@ Result<Lease> Service::acquire(std::string_view name, const AcquireOptions& opti
   if (options.stop.stop_requested()) {
     return fail(ErrorCode::cancelled, kCancelledBefore);
   }
-  const base::Time deadline = end_of(options.wait);
+  return acquire(*wish, end_of(options.wait), options.stop);
+}
+
+Result<Lease> Service::acquire(const Wish& wish, base::Time deadline, const std::stop_token& stop) {
   const auto caller = std::make_shared<BlockedCaller>();
   std::unique_lock lock{mutex_};
   active_ = true;
   Habit::of(*this).asks(base::BootClock::now());
-  const core::ClaimId claim = coordinator_.acquire(*wish, caller, base::BootClock::now());
+  const core::ClaimId claim = coordinator_.acquire(wish, caller, base::BootClock::now());
   const bool asked_itself =
       pump(lock,
-           {options.stop.stop_possible()
-                ? std::min(deadline, base::BootClock::now() + kStoppablePatience)
-                : deadline},
-           Lead::must, coordinator_.lane_of(name));
+           {stop.stop_possible() ? std::min(deadline, base::BootClock::now() + kStoppablePatience)
+                                 : deadline},
+           Lead::must, coordinator_.lane_of(wish.name));
   std::optional<std::stop_callback<std::function<void()>>> watch;
-  if (options.stop.stop_possible()) {
-    watch.emplace(options.stop, [caller] { caller->interrupt(); });
+  if (stop.stop_possible()) {
+    watch.emplace(stop, [caller] { caller->interrupt(); });
   }
   if (asked_itself && !caller->box.settled()) {
     wait_at_door(*caller, claim, deadline);

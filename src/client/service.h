@@ -56,6 +56,13 @@ class Service : public std::enable_shared_from_this<Service> {
   void cancel_async();
   Result<std::uint32_t> ask(std::string_view name, core::Operation operation);
 
+  // service_upgrade.cc
+  Result<void> upgrade(core::ClaimId claim, std::optional<Duration> wait,
+                       const std::stop_token& stop);
+  Result<void> downgrade(core::ClaimId claim);
+  Result<Coordinator::GivenAway> give_away(core::ClaimId claim);
+  Result<Lease> adopt(std::string_view code, const AcquireOptions& options);
+
   // What store_id() found.
   std::optional<std::string> known_store_id();
   void remember_store_id(std::string id);
@@ -91,6 +98,7 @@ class Service : public std::enable_shared_from_this<Service> {
   static void destroy(Service* service);
   void start();
 
+  Result<Lease> acquire(const Wish& wish, base::Time deadline, const std::stop_token& stop);
   void cancel(core::ClaimId claim, ErrorCode why);
   void cancel_soon(core::ClaimId claim);
   Lease make_lease(std::shared_ptr<LeaseState> state);
@@ -166,6 +174,10 @@ class LeaseHandle {
   // All of them at once, one result each.
   static std::vector<Result<void>> release_each(std::span<LeaseHandle* const> handles);
   static void release_each_in_background(std::span<LeaseHandle* const> handles) noexcept;
+
+  Result<void> upgrade(std::optional<Duration> wait, const std::stop_token& stop);
+  Result<void> downgrade();
+  Result<std::string> give_away();
 
   bool shares_service_with(const LeaseHandle& other) const noexcept {
     return service_ == other.service_;

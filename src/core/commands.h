@@ -82,7 +82,31 @@ struct Resize {
   std::uint32_t limit = 0;
 };
 
-using Operation = std::variant<Acquire, Renew, Poll, Release, Requeue, Revoke, Resize>;
+// A reader becomes the writer without letting go in between, before all who
+// wait. Granted with a new token as soon as it is the only reader; till then
+// nobody else is let in. Busy if another reader waits for the same: one of the
+// two has to give way. Idempotent; asked again, it answers how it stands.
+struct Upgrade {
+  RequestId id;
+  bool queue = true;  // false: busy instead of waiting for the other readers
+};
+
+// A writer becomes a reader and keeps its token; an Upgrade that waits is
+// taken back. Nothing else changes for a reader.
+struct Downgrade {
+  RequestId id;
+};
+
+// The grant of `id` passes to another request as it is, before all who wait,
+// with a new token. `next` gives id, session and ttl; the shape stays. Busy if
+// `next` itself waits in the queue.
+struct Transfer {
+  RequestId id;
+  Acquire next;
+};
+
+using Operation = std::variant<Acquire, Renew, Poll, Release, Requeue, Revoke, Resize, Upgrade,
+                               Downgrade, Transfer>;
 
 struct Command {
   std::string name;
@@ -90,15 +114,15 @@ struct Command {
 };
 
 enum class Status : std::uint8_t {
-  granted,   // Acquire, Poll, Requeue: token, lease_for
-  queued,    // Acquire, Poll, Requeue: ahead, look_again
-  busy,      // Acquire without queue
+  granted,   // Acquire, Poll, Requeue, Upgrade, Downgrade, Transfer: token, lease_for
+  queued,    // Acquire, Poll, Requeue: ahead, look_again; Upgrade: look_again
+  busy,      // Acquire without queue; Upgrade, Transfer
   renewed,   // token, lease_for
   released,  // Release
   done,      // Revoke: count; Resize
-  not_held,  // Renew, Poll, Release: the id has nothing here
-  revoked,   // Renew, Poll, Acquire: held, but may only be released
-  refused,   // Acquire, Requeue, Resize: in use with the total `count` (0: not a semaphore)
+  not_held,  // all with an id: it has nothing here
+  revoked,   // Renew, Poll, Acquire, Upgrade, Downgrade: held, but may only be released
+  refused,   // in use with the total `count` (0: not a semaphore), which does not fit
   failed,    // error: nothing is known but what the code says
 };
 

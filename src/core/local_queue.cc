@@ -267,6 +267,13 @@ void LocalQueue::let_go(ClaimId claim, Time now, Steps& steps) {
   }
 }
 
+void LocalQueue::reshape(TenancyId id, const Shape& shape, Time now, Steps& steps) {
+  if (Tenancy* tenancy = find(id); tenancy != nullptr) {
+    tenancy->terms.shape = shape;
+    serve(now, steps);
+  }
+}
+
 void LocalQueue::close(TenancyId id, Time now, Steps& steps) {
   if (Tenancy* tenancy = find(id); tenancy != nullptr) {
     tenancy->closed = true;

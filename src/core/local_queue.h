@@ -88,6 +88,10 @@ class LocalQueue {
   // An admitted claim lets go.
   void let_go(ClaimId claim, Time now, Steps& steps);
 
+  // From now on the tenancy is held in another shape, and passes only to those
+  // who want that.
+  void reshape(TenancyId tenancy, const Shape& shape, Time now, Steps& steps);
+
   // The tenancy is or may be lost: it passes to nobody any more.
   void close(TenancyId tenancy, Time now, Steps& steps);
   // The store no longer knows it: nothing needs to be given back.

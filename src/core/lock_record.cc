@@ -49,6 +49,13 @@ std::optional<Outcome> wrong_in(const Requeue& requeue) {
   return wrong_in(requeue.next);
 }
 
+std::optional<Outcome> wrong_in(const Transfer& transfer) {
+  if (transfer.id == transfer.next.id) {
+    return failed(ErrorCode::invalid_argument, "a grant that is handed over needs a new id");
+  }
+  return wrong_in(transfer.next);
+}
+
 std::optional<Outcome> wrong_in(const Resize& resize) {
   if (resize.limit == 0 || resize.limit > kMaxPermits) {
     return failed(ErrorCode::invalid_argument,
@@ -141,7 +148,7 @@ Time LockRecord::idle_from() const noexcept {
 // Grants in order and stops at the first that does not fit: a waiter that
 // wants much is not overtaken for ever by those that want little.
 bool LockRecord::promote(const Context& context, std::vector<Wake>& wakes) {
-  bool any = false;
+  bool any = finish_upgrade(context, wakes);
   while (!queue_.empty() && fits(queue_.front().shape)) {
     const auto token = take_token(context);
     if (!token) {
@@ -162,9 +169,28 @@ bool LockRecord::promote(const Context& context, std::vector<Wake>& wakes) {
   return any;
 }
 
+// The last reader, if it waits to be the writer. Its lease stays as it is.
+bool LockRecord::finish_upgrade(const Context& context, std::vector<Wake>& wakes) {
+  if (holders_.size() != 1 || !holders_.front().upgrading) {
+    return false;
+  }
+  const auto token = take_token(context);
+  if (!token) {
+    return false;
+  }
+  Holder& holder = holders_.front();
+  holder.shape.mode = Mode::exclusive;
+  holder.token = *token;
+  holder.upgrading = false;
+  wakes.push_back({.session = holder.session, .id = holder.id, .token = *token});
+  return true;
+}
+
 bool LockRecord::fits(const Shape& shape) const noexcept {
-  // Whoever revoked the holders wants the lock to run dry.
-  if (std::any_of(holders_.begin(), holders_.end(), [](const Holder& h) { return h.revoked; })) {
+  // Whoever revoked the holders wants the lock to run dry, and a reader that
+  // becomes the writer waits for no more readers than there are.
+  if (std::any_of(holders_.begin(), holders_.end(),
+                  [](const Holder& h) { return h.revoked || h.upgrading; })) {
     return false;
   }
   switch (shape.mode) {
@@ -319,6 +345,7 @@ Outcome LockRecord::on(const Revoke& revoke, const Context& context, std::vector
   const auto count = static_cast<std::uint32_t>(holders_.size());
   for (Holder& holder : holders_) {
     holder.revoked = true;
+    holder.upgrading = false;
     // Settling may have granted it a moment ago: that news is stale.
     std::erase_if(wakes, [&](const Wake& wake) { return wake.id == holder.id; });
     wakes.push_back({.session = holder.session, .id = holder.id, .token = 0});
@@ -358,6 +385,95 @@ Outcome LockRecord::on(const Resize& resize, const Context& context, std::vector
   }
   promote(context, wakes);
   return {.status = Status::done, .count = limit_};
+}
+
+Outcome LockRecord::on(const Upgrade& upgrade, const Context& context, std::vector<Wake>& wakes) {
+  Holder* holder = find_holder(upgrade.id);
+  if (holder == nullptr) {
+    return {.status = Status::not_held};
+  }
+  if (holder->revoked) {
+    return held(Status::revoked, *holder, context.now);
+  }
+  if (holder->shape.mode == Mode::permits) {
+    return {.status = Status::refused, .count = limit_};
+  }
+  if (holder->shape.mode == Mode::exclusive) {
+    return held(Status::granted, *holder, context.now);
+  }
+  const bool another = std::any_of(holders_.begin(), holders_.end(), [&](const Holder& other) {
+    return other.upgrading && other.id != upgrade.id;
+  });
+  if (another || (holders_.size() > 1 && !upgrade.queue)) {
+    holder->upgrading = false;
+    promote(context, wakes);
+    return {.status = Status::busy};
+  }
+  holder->upgrading = true;
+  if (holders_.size() == 1) {
+    if (!finish_upgrade(context, wakes)) {
+      holder->upgrading = false;
+      return out_of_tokens();
+    }
+    holder->expires = context.now + holder->ttl;
+    return held(Status::granted, *holder, context.now);
+  }
+  Time next = base::kNever;
+  for (const Holder& other : holders_) {
+    if (other.id != upgrade.id) {
+      next = std::min(next, other.expires);
+    }
+  }
+  return {.status = Status::queued, .look_again = next - context.now};
+}
+
+Outcome LockRecord::on(const Downgrade& downgrade, const Context& context,
+                       std::vector<Wake>& wakes) {
+  Holder* holder = find_holder(downgrade.id);
+  if (holder == nullptr) {
+    return {.status = Status::not_held};
+  }
+  if (holder->revoked) {
+    return held(Status::revoked, *holder, context.now);
+  }
+  if (holder->shape.mode == Mode::permits) {
+    return {.status = Status::refused, .count = limit_};
+  }
+  holder->shape.mode = Mode::shared;
+  holder->upgrading = false;
+  const Outcome outcome = held(Status::granted, *holder, context.now);
+  promote(context, wakes);
+  return outcome;
+}
+
+Outcome LockRecord::on(const Transfer& transfer, const Context& context, std::vector<Wake>& wakes) {
+  if (auto wrong = wrong_in(transfer)) {
+    return *std::move(wrong);
+  }
+  if (const Holder* holder = find_holder(transfer.next.id)) {
+    return held(holder->revoked ? Status::revoked : Status::granted, *holder, context.now);
+  }
+  if (find_waiter(transfer.next.id) != nullptr) {
+    return {.status = Status::busy};
+  }
+  Holder* holder = find_holder(transfer.id);
+  if (holder == nullptr || holder->revoked) {
+    return {.status = Status::not_held};
+  }
+  const auto token = take_token(context);
+  if (!token) {
+    return out_of_tokens();
+  }
+  *holder = {.id = transfer.next.id,
+             .session = transfer.next.session,
+             .shape = holder->shape,
+             .token = *token,
+             .ttl = transfer.next.ttl,
+             .since = context.now,
+             .expires = context.now + transfer.next.ttl};
+  const Outcome outcome = held(Status::granted, *holder, context.now);
+  promote(context, wakes);  // it may have been upgrading
+  return outcome;
 }
 
 }  // namespace holdfast::core

@@ -18,6 +18,7 @@ struct Holder {
   Time since{};
   Time expires{};
   bool revoked = false;
+  bool upgrading = false;  // a reader that waits for the other readers to leave
   friend bool operator==(const Holder&, const Holder&) = default;
 };
 
@@ -103,7 +104,11 @@ class LockRecord {
   Outcome on(const Requeue& requeue, const Context& context, std::vector<Wake>& wakes);
   Outcome on(const Revoke& revoke, const Context& context, std::vector<Wake>& wakes);
   Outcome on(const Resize& resize, const Context& context, std::vector<Wake>& wakes);
+  Outcome on(const Upgrade& upgrade, const Context& context, std::vector<Wake>& wakes);
+  Outcome on(const Downgrade& downgrade, const Context& context, std::vector<Wake>& wakes);
+  Outcome on(const Transfer& transfer, const Context& context, std::vector<Wake>& wakes);
 
+  bool finish_upgrade(const Context& context, std::vector<Wake>& wakes);
   bool promote(const Context& context, std::vector<Wake>& wakes);
   bool fits(const Shape& shape) const noexcept;
   std::optional<std::uint64_t> take_token(const Context& context) noexcept;

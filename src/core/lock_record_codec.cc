@@ -11,6 +11,7 @@ namespace {
 constexpr std::uint8_t kVersion = 1;
 constexpr std::uint8_t kModeBits = 0x03;
 constexpr std::uint8_t kRevokedBit = 0x04;
+constexpr std::uint8_t kUpgradingBit = 0x08;
 constexpr std::size_t kHeaderBytes = 1 + 4 + 8 + 4 + 4;
 constexpr std::size_t kHolderBytes = 16 + 16 + 1 + 4 + 8 + 3 * 8;
 constexpr std::size_t kWaiterBytes = 16 + 16 + 1 + 4 + 4 * 8;
@@ -91,6 +92,16 @@ bool sane(const Holder& holder, std::uint64_t last_token) {
          last_token - holder.token >= kTokenStride - 1;
 }
 
+// One reader at most waits to be the writer, and none while the lock is revoked.
+bool sane_upgrade(const std::vector<Holder>& holders) {
+  const auto upgrading = std::count_if(holders.begin(), holders.end(),
+                                       [](const Holder& holder) { return holder.upgrading; });
+  const bool revoked = std::any_of(holders.begin(), holders.end(),
+                                   [](const Holder& holder) { return holder.revoked; });
+  return upgrading == 0 ||
+         (upgrading == 1 && !revoked && holders.front().shape.mode == Mode::shared);
+}
+
 bool sane(const Waiter& waiter) {
   return sane(waiter.shape) && waiter.shape.permits <= std::max(waiter.shape.limit, 1U) &&
          sane(waiter.ttl) && sane(waiter.window) && sane(waiter.since, waiter.expires);
@@ -103,19 +114,17 @@ bool one_kind(const std::vector<Holder>& holders) {
          });
 }
 
-bool read_flags(std::uint8_t flags, Shape& shape, bool& revoked) {
+bool read_mode(std::uint8_t flags, std::uint8_t others, Shape& shape) {
   const std::uint8_t mode = flags & kModeBits;
   shape.mode = static_cast<Mode>(mode);
-  revoked = (flags & kRevokedBit) != 0;
-  return mode <= static_cast<std::uint8_t>(Mode::permits) &&
-         (flags & ~(kModeBits | kRevokedBit)) == 0;
+  return mode <= static_cast<std::uint8_t>(Mode::permits) && (flags & ~(kModeBits | others)) == 0;
 }
 
 void write(Writer& out, const Holder& holder) {
   out.put(holder.id);
   out.put(holder.session);
-  const auto mode = static_cast<std::uint8_t>(holder.shape.mode);
-  out.put(holder.revoked ? static_cast<std::uint8_t>(mode | kRevokedBit) : mode);
+  const int bits = (holder.revoked ? kRevokedBit : 0) | (holder.upgrading ? kUpgradingBit : 0);
+  out.put(static_cast<std::uint8_t>(static_cast<int>(holder.shape.mode) | bits));
   out.put(holder.shape.permits);
   out.put(holder.token);
   out.put(holder.ttl);
@@ -134,7 +143,10 @@ bool read(Reader& in, const LockRecord::Parts& parts, Holder& holder) {
   in.get(holder.since);
   in.get(holder.expires);
   holder.shape.limit = parts.limit;
-  return read_flags(flags, holder.shape, holder.revoked) && sane(holder, parts.last_token);
+  holder.revoked = (flags & kRevokedBit) != 0;
+  holder.upgrading = (flags & kUpgradingBit) != 0;
+  return read_mode(flags, kRevokedBit | kUpgradingBit, holder.shape) &&
+         sane(holder, parts.last_token);
 }
 
 void write(Writer& out, const Waiter& waiter) {
@@ -150,7 +162,6 @@ void write(Writer& out, const Waiter& waiter) {
 
 bool read(Reader& in, const LockRecord::Parts& parts, Waiter& waiter) {
   std::uint8_t flags = 0;
-  bool revoked = false;
   in.get(waiter.id);
   in.get(waiter.session);
   in.get(flags);
@@ -160,7 +171,7 @@ bool read(Reader& in, const LockRecord::Parts& parts, Waiter& waiter) {
   in.get(waiter.since);
   in.get(waiter.expires);
   waiter.shape.limit = parts.limit;
-  return read_flags(flags, waiter.shape, revoked) && !revoked && sane(waiter);
+  return read_mode(flags, 0, waiter.shape) && sane(waiter);
 }
 
 tl::unexpected<Error> damaged(const char* what) {
@@ -218,7 +229,7 @@ Result<LockRecord> decode(std::string_view bytes) {
       return damaged("a holder is out of range");
     }
   }
-  if (!one_kind(parts.holders)) {
+  if (!one_kind(parts.holders) || !sane_upgrade(parts.holders)) {
     return damaged("its holders exclude each other");
   }
   parts.queue.resize(waiters);

@@ -48,6 +48,8 @@ TEST(Coverage, HarnessesClaimWhatTheirEnginesDeclare) {
     EXPECT_EQ(entry.claims.permits, row.permits);
     EXPECT_EQ(entry.claims.lease, row.lease);
     EXPECT_EQ(entry.claims.values, row.values);
+    EXPECT_EQ(entry.claims.upgrade, row.upgrade);
+    EXPECT_EQ(entry.claims.transfer, row.transfer);
     EXPECT_EQ(entry.claims.event,
               row.wake_up == WakeUp::event || row.wake_up == WakeUp::event_herd);
     if (!entry.missing || !entry.missing()) {
@@ -105,6 +107,8 @@ Row documented_as(const Capabilities& row) {
           yes_no(row.permits),
           words(to_string(row.loss_signal)),
           yes_no(row.values),
+          yes_no(row.upgrade),
+          yes_no(row.transfer),
           row.clock};
 }
 

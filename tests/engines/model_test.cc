@@ -73,7 +73,7 @@ class TokenMap {
 class EngineModel : public ::testing::TestWithParam<std::string> {
  protected:
   void run(std::uint64_t seed, int batches) {
-    RandomCommands random{seed, kSessions};
+    RandomCommands random{seed, kSessions, true};
     const TempDir dir;
     url_ = store_url(GetParam(), dir);
     for (std::uint32_t session = 1; session <= kSessions; ++session) {

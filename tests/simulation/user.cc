@@ -205,7 +205,7 @@ void User::delivered(const std::shared_ptr<Call>& call, const Plan& plan,
   tell([&](auto& out) {
     out << "call " << call->number << ": ";
     if (result) {
-      out << "has " << (*result)->name << " token " << (*result)->token.value_or(0) << " for "
+      out << "has " << (*result)->name << " token " << (*result)->token().value_or(0) << " for "
           << words((*result)->deadline() - process_.local_now());
     } else {
       out << to_string(result.error().code);

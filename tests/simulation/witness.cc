@@ -9,7 +9,7 @@ namespace {
 
 std::string describe(const Hold& hold) {
   return hold.call->life->name() + "'s lease of " + hold.name() + " (token " +
-         std::to_string(hold.state->token.value_or(0)) + ")";
+         std::to_string(hold.state->token().value_or(0)) + ")";
 }
 
 std::string describe(const Call& call) {
@@ -66,14 +66,14 @@ void Witness::granted(Call& call, const std::shared_ptr<client::LeaseState>& sta
   hold->call = *self;
   hold->delivered = stage_.now();
   hold->alive_until = call.life->clock.truth_of(state->deadline());
-  Grant* grant = ledger_.find(call.wish.name, state->token.value_or(0));
+  Grant* grant = ledger_.find(call.wish.name, state->token().value_or(0));
   if (grant == nullptr || grant->session != call.life->session) {
     stage_.violate("S3", describe(*hold) + " has a token that the store did not give it");
   } else {
     check_tenancy(*hold, *grant);
   }
   for (const auto& other : all_) {
-    if (other->name() == hold->name() && other->state->token == state->token) {
+    if (other->name() == hold->name() && other->state->token() == state->token()) {
       stage_.violate("S3", describe(*hold) + " has the token of " + describe(*other));
     }
   }
@@ -84,7 +84,7 @@ void Witness::granted(Call& call, const std::shared_ptr<client::LeaseState>& sta
 // What one stay of the process at the lock may do: pass it on a few times, for
 // a short time, and never after a loss.
 void Witness::check_tenancy(const Hold& hold, Grant& grant) {
-  const std::uint64_t passed = hold.state->token.value_or(0) - grant.token;
+  const std::uint64_t passed = hold.state->token().value_or(0) - grant.token;
   grant.delivered = true;
   if (passed == 0) {
     return;
@@ -94,7 +94,7 @@ void Witness::check_tenancy(const Hold& hold, Grant& grant) {
   }
   for (const auto& earlier : all_) {
     const bool same = earlier->name() == hold.name() && earlier->call->life == hold.call->life &&
-                      ledger_.find(hold.name(), earlier->state->token.value_or(0)) == &grant;
+                      ledger_.find(hold.name(), earlier->state->token().value_or(0)) == &grant;
     if (!same) {
       continue;
     }
@@ -104,7 +104,7 @@ void Witness::check_tenancy(const Hold& hold, Grant& grant) {
     const LocalClock& clock = hold.call->life->clock;
     if (clock.at(stage_.now()) - clock.at(earlier->delivered) >= kHandOverTime &&
         stage_.scenario.slow_to_tell == 0) {
-      if (earlier->state->token == grant.token) {
+      if (earlier->state->token() == grant.token) {
         stage_.violate("L2", describe(hold) + " was passed on for too long");
       }
     }
@@ -167,7 +167,7 @@ void Witness::check_patience(const Call& call) {
 }
 
 std::optional<core::RequestId> Witness::request_of(const client::LeaseState& state) {
-  const Grant* grant = ledger_.find(state.name, state.token.value_or(0));
+  const Grant* grant = ledger_.find(state.name, state.token().value_or(0));
   return grant == nullptr ? std::nullopt : std::optional{grant->id};
 }
 
@@ -252,7 +252,7 @@ void Witness::check_needless_loss(const Hold& hold) {
       !hold.call->sick_since && (calm || recovered)) {
     stage_.violate("loss", describe(hold) + " was lost although nothing was wrong");
   }
-  const Grant* grant = ledger_.find(hold.name(), hold.state->token.value_or(0));
+  const Grant* grant = ledger_.find(hold.name(), hold.state->token().value_or(0));
   const bool forced = grant != nullptr && grant->end == End::forced;
   if (hold.state->loss() == LossReason::expired && !forced && calm && hold.ended > stage_.now() &&
       hold.alive_until > stage_.now()) {
@@ -261,7 +261,7 @@ void Witness::check_needless_loss(const Hold& hold) {
 }
 
 void Witness::answered(const Hold& hold, const Result<std::uint32_t>& result) {
-  const Grant* grant = ledger_.find(hold.name(), hold.state->token.value_or(0));
+  const Grant* grant = ledger_.find(hold.name(), hold.state->token().value_or(0));
   const bool ended = grant != nullptr && grant->end != End::none && grant->end != End::released;
   const bool was_over =
       ended && grant->ended < hold.ended && !ledger_.granted_again(hold.name(), *grant);
@@ -310,7 +310,7 @@ void Witness::check_belief(Hold& hold, Time now) {
     return;
   }
   hold.alive_until = hold.call->life->clock.truth_of(deadline);
-  const Grant* grant = ledger_.find(hold.name(), hold.state->token.value_or(0));
+  const Grant* grant = ledger_.find(hold.name(), hold.state->token().value_or(0));
   if (grant != nullptr) {
     check_bounds(hold, *grant);
   }
@@ -362,7 +362,7 @@ void Witness::write(const Hold& hold) {
   if (hold.shape().mode != Mode::exclusive) {
     return;
   }
-  const std::uint64_t token = hold.state->token.value_or(0);
+  const std::uint64_t token = hold.state->token().value_or(0);
   const Grant* grant = ledger_.find(hold.name(), token);
   Resource& resource = resources_[hold.name()];
   const bool accepted = token >= resource.highest;

@@ -42,7 +42,7 @@ void Witness::sweep(const std::string& name) {
     if (hold->name() != name) {
       continue;
     }
-    const Grant* grant = ledger_.find(name, hold->state->token.value_or(0));
+    const Grant* grant = ledger_.find(name, hold->state->token().value_or(0));
     Time end = std::min(hold->ended, hold->alive_until);
     if (grant != nullptr && grant->end == End::forced) {
       end = std::min(end, grant->ended);  // whoever forces a lock accepts an overlap
@@ -63,7 +63,7 @@ void Witness::sweep(const std::string& name) {
       stage_.violate("S2", "too many hold " + name + " " + words(edge.at - kStart) +
                                " after the start; the last to come was " +
                                edge.hold->call->life->name() + " with token " +
-                               std::to_string(edge.hold->state->token.value_or(0)));
+                               std::to_string(edge.hold->state->token().value_or(0)));
     }
   }
 }
@@ -150,7 +150,7 @@ bool Witness::is_wanted(const Grant& grant, const Life& life, const std::string&
   bool held = false;
   if (grant.delivered) {
     for (const auto& hold : all_) {
-      if (hold->name() == name && ledger_.find(name, hold->state->token.value_or(0)) == &grant) {
+      if (hold->name() == name && ledger_.find(name, hold->state->token().value_or(0)) == &grant) {
         const bool open = std::ranges::find(open_, hold) != open_.end();
         held = held || open;
         until = std::max(until, open ? stage_.now() : hold->let_go);
@@ -177,7 +177,7 @@ void Witness::check_revoked(const std::string& name) {
     return;
   }
   for (const auto& hold : open_) {
-    const Grant* grant = ledger_.find(name, hold->state->token.value_or(0));
+    const Grant* grant = ledger_.find(name, hold->state->token().value_or(0));
     if (hold->name() != name || hold->lost || grant == nullptr || !grant->revoked) {
       continue;
     }

@@ -36,6 +36,15 @@ std::string say(const core::Revoke& revoke) {
 std::string say(const core::Resize& resize) {
   return "Resize " + std::to_string(resize.limit);
 }
+std::string say(const core::Upgrade& upgrade) {
+  return "Upgrade " + words(upgrade.id);
+}
+std::string say(const core::Downgrade& downgrade) {
+  return "Downgrade " + words(downgrade.id);
+}
+std::string say(const core::Transfer& transfer) {
+  return "Transfer " + words(transfer.id) + " -> " + say(transfer.next);
+}
 
 const char* name_of(core::Status status) {
   constexpr const char* kNames[] = {"granted", "queued",   "busy",    "renewed", "released",

@@ -57,4 +57,14 @@ constexpr core::Release release(std::uint32_t number) {
   return {.id = id(number)};
 }
 
+constexpr core::Upgrade upgrade(std::uint32_t number) {
+  return {.id = id(number)};
+}
+constexpr core::Downgrade downgrade(std::uint32_t number) {
+  return {.id = id(number)};
+}
+constexpr core::Transfer transfer(std::uint32_t from, std::uint32_t to) {
+  return {.id = id(from), .next = acquire(to)};
+}
+
 }  // namespace holdfast::test

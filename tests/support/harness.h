@@ -25,6 +25,8 @@ struct Claims {
   bool processes = true;  // reachable from other processes, by url()
   bool outage = true;     // begin_outage() works
   bool values = false;    // versioned values and tasks
+  bool upgrade = false;   // readers become writers and back
+  bool transfer = false;  // leases pass to other processes
 };
 
 // While it lives, nobody can change anything at the store.

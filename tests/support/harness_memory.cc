@@ -15,7 +15,11 @@ class MemoryHarness : public Harness {
 HarnessEntry memory_harness() {
   return {.engine = "memory",
           .strategy = "",
-          .claims = {.processes = false, .outage = false, .values = true},
+          .claims = {.processes = false,
+                     .outage = false,
+                     .values = true,
+                     .upgrade = true,
+                     .transfer = true},
           .make = []() -> std::unique_ptr<Harness> { return std::make_unique<MemoryHarness>(); }};
 }
 

@@ -25,6 +25,9 @@ std::optional<RequestId> subject(const Operation& operation) {
   if (const auto* renew = std::get_if<Renew>(&operation)) return renew->id;
   if (const auto* poll = std::get_if<Poll>(&operation)) return poll->id;
   if (const auto* release = std::get_if<Release>(&operation)) return release->id;
+  if (const auto* upgrade = std::get_if<Upgrade>(&operation)) return upgrade->id;
+  if (const auto* downgrade = std::get_if<Downgrade>(&operation)) return downgrade->id;
+  if (const auto* transfer = std::get_if<Transfer>(&operation)) return transfer->next.id;
   return std::nullopt;
 }
 
@@ -38,7 +41,8 @@ std::uint64_t permits_out(const LockRecord& record) {
 
 bool could_join(const LockRecord& record, const Shape& shape) {
   const auto& holders = record.holders();
-  if (std::any_of(holders.begin(), holders.end(), [](const Holder& h) { return h.revoked; })) {
+  if (std::any_of(holders.begin(), holders.end(),
+                  [](const Holder& h) { return h.revoked || h.upgrading; })) {
     return false;
   }
   if (record.limit() > 0) {
@@ -75,9 +79,13 @@ std::string LockRecordChecker::check_state(Time now) const {
   const auto& holders = record_.holders();
   std::set<RequestId> ids;
   std::size_t exclusive = 0;
+  std::size_t upgrading = 0;
   for (const Holder& holder : holders) {
     ids.insert(holder.id);
     exclusive += holder.shape.mode == Mode::exclusive ? 1 : 0;
+    upgrading += holder.upgrading ? 1 : 0;
+    if (holder.upgrading && holder.revoked) return "a revoked reader is to be the writer";
+    if (holder.upgrading && holder.shape.mode != Mode::shared) return "no reader upgrades";
     if (holder.expires <= now) return "an expired holder is left";
     if (holder.expires > now + holder.ttl) return "a lease is longer than its ttl";
     if (holder.shape.limit != record_.limit()) return "a holder of another total";
@@ -89,6 +97,8 @@ std::string LockRecordChecker::check_state(Time now) const {
   }
   if (ids.size() != holders.size() + record_.queue().size()) return "an id is there twice";
   if (exclusive > 0 && holders.size() != 1) return "an exclusive holder is not alone";
+  if (upgrading > 1) return "two readers want to be the writer";
+  if (upgrading == 1 && holders.size() == 1) return "the last reader waits for nothing";
   if (record_.limit() > 0 && !overbooked_ && permits_out(record_) > record_.limit()) {
     return "more permits are out than there are";
   }
@@ -127,6 +137,10 @@ std::string LockRecordChecker::check_outcome(const Operation& operation, const O
       if (outcome.token != holder->token) return "another token than the holder's";
       return outcome.lease_for == holder->expires - now ? "" : "another lease than the holder's";
     case Status::queued:
+      if (std::holds_alternative<Upgrade>(operation)) {
+        if (holder == nullptr || !holder->upgrading) return "said to upgrade, but does not";
+        return outcome.look_again > Duration::zero() ? "" : "nothing to look for again";
+      }
       if (waiter == nullptr) return "said to wait, but does not";
       if (outcome.look_again <= Duration::zero()) return "nothing to look for again";
       return waiter == &record_.queue()[outcome.ahead] ? "" : "another place in the line";
@@ -134,9 +148,16 @@ std::string LockRecordChecker::check_outcome(const Operation& operation, const O
     case Status::refused:
     case Status::released:
     case Status::not_held:
+      if (holder != nullptr && (std::holds_alternative<Upgrade>(operation) ||
+                                std::holds_alternative<Downgrade>(operation))) {
+        return outcome.status == Status::not_held ? "said to hold nothing, but does" : "";
+      }
       if (holder != nullptr) return "said to hold nothing, but does";
       // A renewal is refused to those who only wait.
-      return waiter == nullptr || std::holds_alternative<Renew>(operation)
+      return waiter == nullptr || std::holds_alternative<Renew>(operation) ||
+                     std::holds_alternative<Upgrade>(operation) ||
+                     std::holds_alternative<Downgrade>(operation) ||
+                     std::holds_alternative<Transfer>(operation)
                  ? ""
                  : "said to have nothing, but waits";
     case Status::done:
@@ -208,6 +229,11 @@ std::string LockRecordChecker::check_wakes(const LockRecord& before, const Opera
   }
   for (const Holder& holder : record_.holders()) {
     const Holder* old = find(before.holders(), holder.id);
+    const bool became_writer =
+        old != nullptr && old->shape.mode == Mode::shared && holder.shape.mode == Mode::exclusive;
+    if (became_writer && holder.id != subject(operation) && !told.contains(holder.id)) {
+      return "an upgrade that nobody hears of";
+    }
     if (holder.revoked && (old == nullptr || !old->revoked) && !told.contains(holder.id)) {
       return "a revocation that nobody hears of";
     }

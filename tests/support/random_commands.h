@@ -14,7 +14,9 @@ namespace holdfast::test {
 // of one session and of one name, as requests are.
 class RandomCommands {
  public:
-  RandomCommands(std::uint64_t seed, std::uint32_t sessions) : random_{seed}, sessions_{sessions} {}
+  // `upgrades`: also those commands that not every engine knows.
+  RandomCommands(std::uint64_t seed, std::uint32_t sessions, bool upgrades = false)
+      : random_{seed}, sessions_{sessions}, upgrades_{upgrades} {}
 
   std::vector<core::Command> batch(std::uint32_t session) {
     std::vector<core::Command> made;
@@ -59,7 +61,22 @@ class RandomCommands {
     return made;
   }
 
+  // The other request of the same name: see name_of().
+  core::Acquire other_request(std::uint32_t number) {
+    return request(number % 100 < kNames ? number + kNames : number - kNames);
+  }
+
   core::Operation operation(std::uint32_t number) {
+    if (upgrades_ && below(4) == 0) {
+      switch (below(4)) {
+        case 0:
+          return core::Downgrade{.id = id(number)};
+        case 1:
+          return core::Transfer{.id = id(number), .next = other_request(number)};
+        default:
+          return core::Upgrade{.id = id(number), .queue = below(4) != 0};
+      }
+    }
     switch (below(14)) {
       case 0:
         return renew(number);
@@ -72,10 +89,7 @@ class RandomCommands {
       case 5:
         return release(number);
       case 6:
-        // The other request of the same name: see name_of().
-        return core::Requeue{
-            .id = id(number),
-            .next = request(number % 100 < kNames ? number + kNames : number - kNames)};
+        return core::Requeue{.id = id(number), .next = other_request(number)};
       case 7:
         return below(6) == 0 ? core::Operation{core::Revoke{.now = below(2) == 0}}
                              : core::Operation{poll(number)};
@@ -90,6 +104,7 @@ class RandomCommands {
 
   std::mt19937_64 random_;
   const std::uint32_t sessions_;
+  const bool upgrades_;
 };
 
 }  // namespace holdfast::test

@@ -30,7 +30,7 @@ TEST_F(CoordinatorAcquire, GrantsWithTheStoresTokenFromBeforeTheSend) {
   reply();
   ASSERT_TRUE(caller->holds());
   EXPECT_EQ(caller->lease().name, "x");
-  EXPECT_EQ(caller->lease().token, record().holders().at(0).token);
+  EXPECT_EQ(caller->lease().token(), record().holders().at(0).token);
   EXPECT_EQ(caller->lease().deadline(), core::LeaseKeeper::deadline(sent_at, 30s));
   release(caller);
 }
@@ -65,7 +65,7 @@ TEST_F(CoordinatorAcquire, ALostReplyIsResolvedByAskingAgainWithTheSameId) {
   reply();
   ASSERT_TRUE(caller->holds());
   EXPECT_EQ(record().holders().size(), 1U);
-  EXPECT_EQ(caller->lease().token, record().holders().at(0).token);
+  EXPECT_EQ(caller->lease().token(), record().holders().at(0).token);
   // What is left of the first grant, not a new ttl.
   EXPECT_LE(caller->lease().deadline(), first_sent + 30s);
   release(caller);
@@ -155,7 +155,7 @@ TEST_F(CoordinatorAcquire, OneFailureIsNotTheOthersOfTheBatch) {
   reply_with({failed, {.status = Status::granted, .token = 7, .lease_for = 30s}});
   EXPECT_EQ(a->error(), ErrorCode::unauthorized);
   EXPECT_EQ(a->grants[0].error().native, 42);
-  EXPECT_EQ(b->lease().token, 7U);
+  EXPECT_EQ(b->lease().token(), 7U);
   release(b);
 }
 
@@ -288,8 +288,8 @@ TEST_F(CoordinatorAcquire, AnOwnerThatWaitsTwiceDoesNotWaitForItself) {
   ASSERT_TRUE(first->holds());
   ASSERT_TRUE(second->holds());
   ASSERT_TRUE(third->holds());
-  EXPECT_EQ(first->lease().token, second->lease().token);
-  EXPECT_EQ(first->lease().token, third->lease().token);
+  EXPECT_EQ(first->lease().token(), second->lease().token());
+  EXPECT_EQ(first->lease().token(), third->lease().token());
   EXPECT_TRUE(next->waits());
   for (const auto& caller : {first, second, third}) {
     EXPECT_TRUE(next->waits());

@@ -19,6 +19,9 @@ struct Word {
   std::string operator()(const core::Requeue&) const { return "requeue"; }
   std::string operator()(const core::Revoke&) const { return "revoke"; }
   std::string operator()(const core::Resize&) const { return "resize"; }
+  std::string operator()(const core::Upgrade&) const { return "upgrade"; }
+  std::string operator()(const core::Downgrade&) const { return "downgrade"; }
+  std::string operator()(const core::Transfer&) const { return "transfer"; }
 };
 
 }  // namespace

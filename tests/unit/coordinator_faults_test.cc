@@ -79,7 +79,7 @@ TEST_F(CoordinatorFaults, AnOwnerDoesNotEnterItsDeadLeaseAgain) {
   EXPECT_EQ(losses.size(), 1U);
   run();
   EXPECT_TRUE(inner->holds());
-  EXPECT_GT(inner->lease().token, outer->lease().token);
+  EXPECT_GT(inner->lease().token(), outer->lease().token());
   release(outer);
   release(inner);
 }

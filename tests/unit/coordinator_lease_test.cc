@@ -428,7 +428,7 @@ TEST_F(CoordinatorHealth, ALeaseThatWasHandedOnIsRenewedWhateverEndedBefore) {
   EXPECT_THAT(send(), IsEmpty());
   release(first);
   ASSERT_TRUE(second->holds());
-  EXPECT_EQ(second->lease().token, *first->lease().token + 1);
+  EXPECT_EQ(second->lease().token(), *first->lease().token() + 1);
   pass(1s);
   EXPECT_THAT(losses, Each(::testing::Ne(&second->lease())));
   EXPECT_GT(second->lease().deadline(), now);

@@ -151,7 +151,7 @@ TEST_F(CoordinatorRelease, PassesTheLockOnWithoutTheStore) {
   release(a);
   EXPECT_TRUE(a->released());
   ASSERT_TRUE(b->holds());
-  EXPECT_EQ(b->lease().token, *a->lease().token + 1);
+  EXPECT_EQ(b->lease().token(), *a->lease().token() + 1);
   EXPECT_EQ(b->lease().deadline(), a->lease().deadline());
   EXPECT_THAT(send(), IsEmpty());
   release(b);
@@ -170,7 +170,7 @@ TEST_F(CoordinatorRelease, NothingStaleIsPassedOn) {
   EXPECT_EQ(a->lease().loss(), LossReason::not_renewed);
   run();
   ASSERT_TRUE(b->holds());
-  EXPECT_GT(*b->lease().token, *a->lease().token + 1);
+  EXPECT_GT(*b->lease().token(), *a->lease().token() + 1);
   release(b);
 }
 

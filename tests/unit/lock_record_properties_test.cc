@@ -76,6 +76,25 @@ TEST(LockRecordExhaustive, MutexAndReaders) {
       .explore(kDepth);
 }
 
+TEST(LockRecordExhaustive, UpgradesAndTransfers) {
+  Exhaustive{{
+                 {"acquire1", acquire(1)},
+                 {"share2", acquire(2, kShared)},
+                 {"share3", acquire(3, kShared)},
+                 {"upgrade2", upgrade(2)},
+                 {"upgrade3", upgrade(3)},
+                 {"try-upgrade2", Upgrade{.id = id(2), .queue = false}},
+                 {"downgrade1", downgrade(1)},
+                 {"downgrade2", downgrade(2)},
+                 {"release2", release(2)},
+                 {"release3", release(3)},
+                 {"transfer2to4", transfer(2, 4)},
+                 {"late-renew3", renew(3), 25s},
+                 {"revoke", Revoke{}},
+             }}
+      .explore(kDepth);
+}
+
 TEST(LockRecordExhaustive, Semaphore) {
   Exhaustive{{
                  {"one1", acquire(1, permits(1, 3))},
@@ -101,7 +120,13 @@ class RandomHistory {
 
   Operation next() {
     const std::uint32_t who = number();
-    switch (random_() % 12) {
+    switch (random_() % 15) {
+      case 12:
+        return Upgrade{.id = id(who), .queue = random_() % 3 != 0};
+      case 13:
+        return random_() % 2 == 0 ? Operation{downgrade(who)} : Operation{upgrade(who)};
+      case 14:
+        return Transfer{.id = id(who), .next = request()};
       case 0:
       case 1:
       case 2:

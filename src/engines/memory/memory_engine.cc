@@ -16,6 +16,8 @@ std::span<const Capabilities> capability_rows() {
     Capabilities row;
     row.engine = "memory";
     row.values = true;
+    row.upgrade = true;
+    row.transfer = true;
     row.clock = "CLOCK_BOOTTIME + boot id";
     return row;
   }()};

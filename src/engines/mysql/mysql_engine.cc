@@ -17,6 +17,8 @@ std::span<const Capabilities> capability_rows() {
     Capabilities lease;
     lease.engine = "mysql";
     lease.strategy = "lease";
+    lease.upgrade = true;
+    lease.transfer = true;
     lease.clock = "store";
     std::vector<Capabilities> all{lease};
     for (const ClassicForm& form : classic_forms()) {

@@ -108,9 +108,11 @@ void MysqlExchange::settle(std::size_t command, Outcome outcome) {
   const auto* acquire = std::get_if<Acquire>(&operation);
   const auto* requeue = std::get_if<Requeue>(&operation);
   const auto* poll = std::get_if<core::Poll>(&operation);
+  const auto* upgrade = std::get_if<core::Upgrade>(&operation);
   const core::RequestId* id = acquire != nullptr   ? &acquire->id
                               : requeue != nullptr ? &requeue->next.id
                               : poll != nullptr    ? &poll->id
+                              : upgrade != nullptr ? &upgrade->id
                                                    : nullptr;
   if (id != nullptr && outcome.status == Status::queued) {
     context_.doorbell.expect(*id, batch_[command].name, looks_before_);
@@ -119,6 +121,8 @@ void MysqlExchange::settle(std::size_t command, Outcome outcome) {
   }
   if (const auto* release = std::get_if<Release>(&operation)) {
     context_.doorbell.dismiss(release->id);
+  } else if (const auto* downgrade = std::get_if<core::Downgrade>(&operation)) {
+    context_.doorbell.dismiss(downgrade->id);
   }
   if (outcome.status == Status::granted) {
     context_.doorbell.hold();

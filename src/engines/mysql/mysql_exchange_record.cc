@@ -112,6 +112,8 @@ core::Operation MysqlExchange::adapted(const core::Operation& operation) const {
     adapt(*acquire);
   } else if (auto* requeue = std::get_if<Requeue>(&adapted)) {
     adapt(requeue->next);
+  } else if (auto* transfer = std::get_if<core::Transfer>(&adapted)) {
+    adapt(transfer->next);
   }
   return adapted;
 }

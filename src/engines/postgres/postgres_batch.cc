@@ -44,6 +44,8 @@ core::Operation in_microseconds(core::Operation operation) {
     shorten(*acquire);
   } else if (auto* requeue = std::get_if<core::Requeue>(&operation)) {
     shorten(requeue->next);
+  } else if (auto* transfer = std::get_if<core::Transfer>(&operation)) {
+    shorten(transfer->next);
   }
   return operation;
 }

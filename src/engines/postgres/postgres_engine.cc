@@ -24,6 +24,8 @@ std::span<const Capabilities> capability_rows() {
         Capabilities row;
         row.engine = "postgres";
         row.strategy = "lease";
+        row.upgrade = true;
+        row.transfer = true;
         row.clock = "store";
         return row;
       }(),

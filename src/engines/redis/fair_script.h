@@ -15,7 +15,8 @@ namespace holdfast::engines {
 //   ARGV[2]  who asks, for people
 //   ARGV[3]  the channel of a session is this and its id
 // A lock is {last token, limit, holders, queue} in MessagePack;
-//   holder {id, session, mode, permits, token, ttl, since, expires, revoked, who}
+//   holder {id, session, mode, permits, token, ttl, since, expires, state, who}
+//     state: 0; 1 revoked; 2 upgrading
 //   waiter {id, session, mode, permits, ttl, window, since, expires, who}
 // With one holder and no queue, as most are, it is shorter: an S, the holder's
 // first four and the limit as an Acquire has them, then token, ttl, since,
@@ -68,7 +69,7 @@ local function fits(mode, permits)
   local out = permits
   for i = 1, #holders do
     local h = holders[i]
-    if h[9] == 1 then return false end
+    if h[9] ~= 0 then return false end
     out = out + h[4]
   end
   if mode == 0 then return false end
@@ -76,8 +77,20 @@ local function fits(mode, permits)
   return out <= lock[2]
 end
 
+-- The last reader, if it waits to be the writer.
+local function finish_upgrade()
+  local h = holders[1]
+  if not h or h[9] ~= 2 or holders[2] then return false end
+  local token = take_token()
+  if not token then return false end
+  h[3], h[5], h[9] = 0, token, 0
+  wakes[#wakes + 1] = {h[2], h[1], token}
+  return true
+end
+
 -- Grants in order and stops at the first that does not fit.
 local function promote()
+  finish_upgrade()
   while queue[1] and fits(queue[1][3], queue[1][4]) do
     local token = take_token()
     if not token then break end
@@ -115,7 +128,10 @@ local function forget_limit_if_idle()
 end
 
 local function settle()
-  if holders[1] then sweep(holders, expired) end
+  if holders[1] then
+    sweep(holders, expired)
+    finish_upgrade()
+  end
   if queue[1] then
     sweep(queue, expired)
     promote()
@@ -264,6 +280,70 @@ function on.Z(words)
   end)
   promote()
   return outcome(DONE, 0, 0, 0, 0, limit)
+end
+
+function on.U(words)
+  local id, may_wait = words:sub(2, 17), words:sub(18) == '1'
+  local h = find(holders, id)
+  if not h then return outcome(NOT_HELD), id end
+  if h[9] == 1 then return held(REVOKED, h), id end
+  if h[3] == 2 then return outcome(REFUSED, 0, 0, 0, 0, lock[2]), id end
+  if h[3] == 0 then return held(GRANTED, h), id end
+  local another, soonest = false, NEVER
+  for i = 1, #holders do
+    local other = holders[i]
+    if other ~= h then
+      another = another or other[9] == 2
+      soonest = min(soonest, other[8])
+    end
+  end
+  if another or (holders[2] and not may_wait) then
+    if h[9] == 2 then
+      h[9] = 0
+      touch()
+      promote()
+    end
+    return outcome(BUSY), id
+  end
+  h[9] = 2
+  touch()
+  if holders[2] then return outcome(QUEUED, 0, 0, 0, soonest - now), id end
+  if not finish_upgrade() then
+    h[9] = 0
+    return outcome(FAILED), id
+  end
+  h[8] = now + h[6]
+  return held(GRANTED, h), id
+end
+
+function on.D(words)
+  local id = words:sub(2)
+  local h = find(holders, id)
+  if not h then return outcome(NOT_HELD), id end
+  if h[9] == 1 then return held(REVOKED, h), id end
+  if h[3] == 2 then return outcome(REFUSED, 0, 0, 0, 0, lock[2]), id end
+  h[3], h[9] = 1, 0
+  touch()
+  local result = held(GRANTED, h)
+  promote()
+  return result, id
+end
+
+function on.T(words)
+  local old, id, session, mode, permits, limit, ttl =
+    unpack_('<c16c16c16BI4I4d', words, 2)
+  local h = find(holders, id)
+  if h then return held(h[9] == 1 and REVOKED or GRANTED, h), id, old end
+  if find(queue, id) then return outcome(BUSY), id, old end
+  h = find(holders, old)
+  if not h or h[9] == 1 then return outcome(NOT_HELD), id, old end
+  local token = take_token()
+  if not token then return outcome(FAILED), id, old end
+  h[1], h[2], h[5], h[6], h[7], h[8], h[9], h[10] =
+    id, session, token, ttl, now, now + ttl, 0, who
+  local result = held(GRANTED, h)
+  promote()
+  return result, id, old
 end
 
 local function load(key)

@@ -36,6 +36,8 @@ const Capabilities& FairStrategy::row() {
     Capabilities made;
     made.engine = "redis";
     made.strategy = "fair";
+    made.upgrade = true;
+    made.transfer = true;
     made.clock = "store";
     return made;
   }();
@@ -57,7 +59,7 @@ bool FairStrategy::read(const RespValue& lock, core::Duration now, LockInfo& inf
                             .token = static_cast<std::uint64_t>(part[holder_at::token].integer),
                             .held_for = now - micros(part[holder_at::since]),
                             .expires_in = micros(part[holder_at::expires]) - now,
-                            .revoked = part[holder_at::revoked].integer != 0});
+                            .revoked = part[holder_at::revoked].integer == 1});
   }
   for (const RespValue& each : lock.items[3].items) {
     const std::vector<RespValue>& part = each.items;

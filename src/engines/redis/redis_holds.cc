@@ -30,6 +30,13 @@ void RedisHolds::note(const core::Command& command, const core::Outcome& outcome
   const std::lock_guard lock{mutex_};
   if (const auto* requeue = std::get_if<core::Requeue>(&command.operation)) {
     held_.erase(requeue->id);
+  } else if (const auto* transfer = std::get_if<core::Transfer>(&command.operation)) {
+    held_.erase(transfer->id);
+  }
+  const bool stays = std::holds_alternative<core::Upgrade>(command.operation) ||
+                     std::holds_alternative<core::Downgrade>(command.operation);
+  if (stays && outcome.status != core::Status::not_held) {
+    return;  // it holds what it held, in whatever mode
   }
   if (outcome.status == core::Status::granted || outcome.status == core::Status::renewed) {
     held_.insert(*id);

@@ -73,6 +73,15 @@ struct Packer {
   }
   void operator()(const core::Revoke& revoke) const { out += revoke.now ? "V!" : "V"; }
   void operator()(const core::Resize& resize) const { out += 'Z' + std::to_string(resize.limit); }
+  void operator()(const core::Upgrade& upgrade) const {
+    with_id('U', upgrade.id);
+    out.push_back(upgrade.queue ? '1' : '0');
+  }
+  void operator()(const core::Downgrade& downgrade) const { with_id('D', downgrade.id); }
+  void operator()(const core::Transfer& transfer) const {
+    with_id('T', transfer.id);
+    append_request(out, transfer.next);
+  }
 
  private:
   void with_id(char letter, const core::RequestId& id) const {

@@ -27,7 +27,8 @@ bool only_looks(std::span<const core::Command> batch) {
 
 bool asks_for_a_lock(const core::Command& command) {
   return std::holds_alternative<core::Acquire>(command.operation) ||
-         std::holds_alternative<core::Requeue>(command.operation);
+         std::holds_alternative<core::Requeue>(command.operation) ||
+         std::holds_alternative<core::Transfer>(command.operation);
 }
 
 }  // namespace

@@ -29,6 +29,8 @@ std::span<const Capabilities> capability_rows() {
     Capabilities row;
     row.engine = "sqlite";
     row.values = true;
+    row.upgrade = true;
+    row.transfer = true;
     row.clock = "CLOCK_BOOTTIME + boot id";
     return row;
   }()};
