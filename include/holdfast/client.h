@@ -4,6 +4,8 @@
 #include <holdfast/inspect.h>
 #include <holdfast/lease.h>
 #include <holdfast/options.h>
+#include <holdfast/several.h>
+#include <holdfast/versioned.h>
 #include <functional>
 #include <memory>
 #include <string>
@@ -14,6 +16,7 @@ namespace holdfast {
 
 namespace client {
 class Service;  // what a Client is made of; private to the library
+class Several;
 }
 
 // This process's door to one store. Thread-safe. Make one a process and store:
@@ -40,6 +43,22 @@ class Client {
   // acquire() with wait = 0.
   Result<Lease> try_acquire(std::string_view name, AcquireOptions options = {});
 
+  // All of them or none. The order in which they are named does not matter:
+  // two callers never wait for each other in a circle, as long as nobody waits
+  // for further locks while it holds some of these. Options are those of each
+  // lock; `wait` is for all together. While it waits for one, it holds only
+  // those that come before it in the order of names.
+  // invalid_argument: no names, or the same twice. Else as acquire().
+  Result<LeaseSet> acquire_all(std::vector<Want> wants, const AcquireOptions& options = {});
+
+  // Up to `at_most` of these locks, those that nobody holds: for workers that
+  // must not pick the same job. Asks in random order, so that workers seldom
+  // meet, and for many in one round trip. Empty if none is free. `wait` does
+  // not apply. An error only if nothing was taken.
+  Result<std::vector<Lease>> claim_any(const std::vector<std::string>& names,
+                                       std::size_t at_most = 1,
+                                       const AcquireOptions& options = {});
+
   // Acquires without blocking the caller. `done` is called exactly once, on any
   // thread that uses this client: it must not wait for the client or throw, but
   // may begin the next acquire or let the lease go. The wait ends early through
@@ -51,6 +70,11 @@ class Client {
   // defined in <holdfast/asio.h>, the only header that needs Boost.
   template <typename CompletionToken>
   auto async_acquire(std::string name, AcquireOptions options, CompletionToken&& token);
+
+  // A value beside the locks, changed by comparing versions; <holdfast/versioned.h>.
+  // Names are those of locks, but do not meet them; what begins with "holdfast:"
+  // is reserved.
+  Versioned versioned(std::string name);
 
   // Waits until the store has answered every release of this process.
   Result<void> flush(Duration at_most = std::chrono::seconds{10});
@@ -78,6 +102,8 @@ class Client {
   friend class Mutex;
   friend class SharedMutex;
   friend class Semaphore;
+  friend class Worker;
+  friend class client::Several;
   explicit Client(std::shared_ptr<client::Service> service) noexcept;
   std::shared_ptr<client::Service> service_;
 };

@@ -8,4 +8,7 @@
 #include <holdfast/mutex.h>
 #include <holdfast/options.h>
 #include <holdfast/semaphore.h>
+#include <holdfast/several.h>
 #include <holdfast/shared_mutex.h>
+#include <holdfast/versioned.h>
+#include <holdfast/worker.h>

@@ -58,7 +58,8 @@ struct Capabilities {
   bool shared = true;
   bool permits = true;
   LossSignal loss_signal = LossSignal::yes;
-  std::string clock;  // whose clock decides expiry
+  bool values = false;  // versioned values and tasks
+  std::string clock;    // whose clock decides expiry
   Duration min_ttl = kMinTtl;
   Duration max_ttl = kMaxTtl;
 };

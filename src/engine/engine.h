@@ -14,6 +14,7 @@
 #include "base/ids.h"
 #include "base/time.h"
 #include "core/commands.h"
+#include "core/value_record.h"
 #include "engine/url.h"
 
 namespace holdfast::engine {
@@ -104,6 +105,12 @@ class Engine {
 
   virtual Result<std::vector<LockInfo>> list(std::string_view prefix) = 0;
   virtual Result<LockInfo> show(std::string_view name) = 0;  // empty if nobody uses it
+
+  // Values with versions, where capabilities().values says so; `unsupported`
+  // elsewhere. They block. An erased value may or may not be found.
+  virtual Result<std::optional<core::Value>> load_value(std::string_view name);
+  virtual Result<core::ValueOutcome> write_value(const core::ValueWrite& write);
+  virtual Result<std::vector<core::NamedValue>> list_values(std::string_view prefix);
 
   virtual Result<void> init() = 0;
   virtual Result<std::string> init_script() = 0;

@@ -48,6 +48,7 @@ TEST(Coverage, HarnessesClaimWhatTheirEnginesDeclare) {
     EXPECT_EQ(entry.claims.permits, row.permits);
     EXPECT_EQ(entry.claims.lease, row.lease);
     EXPECT_EQ(entry.claims.survives, row.exclusion != ExclusionBy::session);
+    EXPECT_EQ(entry.claims.values, row.values);
     EXPECT_EQ(entry.claims.event,
               row.wake_up == WakeUp::event || row.wake_up == WakeUp::event_herd);
     if (!entry.missing || !entry.missing()) {
@@ -104,6 +105,7 @@ Row documented_as(const Capabilities& row) {
           yes_no(row.shared),
           yes_no(row.permits),
           words(to_string(row.loss_signal)),
+          yes_no(row.values),
           row.clock};
 }
 

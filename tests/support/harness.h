@@ -25,6 +25,7 @@ struct Claims {
   bool event = true;      // waiters are told; they need not ask
   bool processes = true;  // reachable from other processes, by url()
   bool outage = true;     // begin_outage() works
+  bool values = false;    // versioned values and tasks
 };
 
 // While it lives, nobody can change anything at the store.

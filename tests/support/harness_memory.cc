@@ -15,7 +15,7 @@ class MemoryHarness : public Harness {
 HarnessEntry memory_harness() {
   return {.engine = "memory",
           .strategy = "",
-          .claims = {.processes = false, .outage = false},
+          .claims = {.processes = false, .outage = false, .values = true},
           .make = []() -> std::unique_ptr<Harness> { return std::make_unique<MemoryHarness>(); }};
 }
 

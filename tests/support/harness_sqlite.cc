@@ -36,7 +36,7 @@ class SqliteHarness : public Harness {
 
 HarnessEntry sqlite_harness() {
   return {
-      .engine = "sqlite", .strategy = "", .claims = {}, .make = []() -> std::unique_ptr<Harness> {
+      .engine = "sqlite", .strategy = "", .claims = {.values = true}, .make = []() -> std::unique_ptr<Harness> {
         return std::make_unique<SqliteHarness>();
       }};
 }

@@ -15,6 +15,7 @@ std::span<const Capabilities> capability_rows() {
   static const std::array rows{[] {
     Capabilities row;
     row.engine = "memory";
+    row.values = true;
     row.clock = "CLOCK_BOOTTIME + boot id";
     return row;
   }()};
@@ -61,7 +62,7 @@ class MemoryEngine : public engine::Engine {
 
   void tidy() override {
     if (!inherited()) {
-      store_->tidy(now());
+      store_->tidy(engine::moment(options_));
     }
   }
 
@@ -82,6 +83,16 @@ class MemoryEngine : public engine::Engine {
     return store_->show(name, now());
   }
 
+  Result<std::optional<core::Value>> load_value(std::string_view name) override {
+    return usable(name).map([&] { return store_->load_value(name, wall()); });
+  }
+  Result<core::ValueOutcome> write_value(const core::ValueWrite& write) override {
+    return usable(write.name).map([&] { return store_->write_value(write, options_); });
+  }
+  Result<std::vector<core::NamedValue>> list_values(std::string_view prefix) override {
+    return usable("any").map([&] { return store_->list_values(prefix, wall()); });
+  }
+
   Result<void> init() override { return {}; }
   Result<std::string> init_script() override { return "-- memory: needs no preparation\n"; }
 
@@ -94,6 +105,13 @@ class MemoryEngine : public engine::Engine {
 
  private:
   bool inherited() const noexcept { return generation_ != base::fork_generation(); }
+  Result<void> usable(std::string_view name) const {
+    if (inherited()) {
+      return tl::unexpected{engine::inherited_by_fork()};
+    }
+    return engine::check_name(name);
+  }
+  core::Micros wall() const { return engine::moment(options_).token_floor; }
   base::Time now() const { return options_.now ? options_.now() : base::BootClock::now(); }
 
   const engine::EngineOptions options_;

@@ -73,6 +73,9 @@ void MemoryStore::detach(const core::SessionId& session) {
   for (const auto& [name, record] : records_) {
     raise_floor_of_the_gone(record.last_token() + 1);
   }
+  for (const auto& [name, value] : values_) {
+    raise_floor_of_the_gone(value.version + 1);
+  }
 }
 
 engine::Outcomes MemoryStore::apply(std::span<const core::Command> batch,
@@ -105,11 +108,16 @@ MemoryStore::Records::iterator MemoryStore::forget(Records::iterator entry) {
   return records_.erase(entry);
 }
 
-void MemoryStore::tidy(base::Time now) {
+void MemoryStore::tidy(const core::LockRecord::Context& now) {
   const std::lock_guard lock{mutex_};
   for (auto entry = records_.begin(); entry != records_.end();) {
-    entry = entry->second.idle_from() <= now ? forget(entry) : std::next(entry);
+    entry = entry->second.idle_from() <= now.now ? forget(entry) : std::next(entry);
   }
+  std::erase_if(values_, [&](const auto& entry) {
+    const bool gone = entry.second.forgettable(now.token_floor);
+    token_floor_ = gone ? std::max(token_floor_, entry.second.version + 1) : token_floor_;
+    return gone;
+  });
   forget_dead_sessions();
 }
 

@@ -2,8 +2,10 @@
 
 #include <holdfast/inspect.h>
 #include <atomic>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -11,6 +13,7 @@
 #include <vector>
 
 #include "core/lock_record.h"
+#include "core/value_record.h"
 #include "engine/bell.h"
 #include "engine/engine.h"
 
@@ -29,9 +32,14 @@ class MemoryStore {
   void detach(const core::SessionId& session);
 
   engine::Outcomes apply(std::span<const core::Command> batch, const engine::EngineOptions& client);
-  void tidy(base::Time now);
+  void tidy(const core::LockRecord::Context& now);
   std::vector<LockInfo> list(std::string_view prefix, base::Time now);
   LockInfo show(std::string_view name, base::Time now);
+
+  std::optional<core::Value> load_value(std::string_view name, core::Micros now);
+  core::ValueOutcome write_value(const core::ValueWrite& write,
+                                 const engine::EngineOptions& client);
+  std::vector<core::NamedValue> list_values(std::string_view prefix, core::Micros now);
 
   // Rises whenever somebody had to be woken.
   std::uint64_t version() const noexcept { return version_.load(std::memory_order_acquire); }
@@ -51,8 +59,9 @@ class MemoryStore {
 
   std::mutex mutex_;
   Records records_;
+  std::map<std::string, core::ValueRecord, std::less<>> values_;
   std::unordered_map<core::SessionId, Session> sessions_;
-  // Above every token of the names that were forgotten.
+  // Above every token, and every version, of the names that were forgotten.
   std::uint64_t token_floor_;
   std::atomic<std::uint64_t> version_{1};
 };

@@ -36,6 +36,9 @@ class SqliteEngine : public engine::Engine {
   void tidy() override;
   Result<std::vector<LockInfo>> list(std::string_view prefix) override;
   Result<LockInfo> show(std::string_view name) override;
+  Result<std::optional<core::Value>> load_value(std::string_view name) override;
+  Result<core::ValueOutcome> write_value(const core::ValueWrite& write) override;
+  Result<std::vector<core::NamedValue>> list_values(std::string_view prefix) override;
   Result<void> init() override;
   Result<std::string> init_script() override;
   std::vector<Finding> doctor() override;
@@ -71,6 +74,9 @@ class SqliteEngine : public engine::Engine {
                                  std::vector<Entry>& entries);
   Result<Entry> load(std::string_view name, std::uint64_t& token_floor);
   Result<void> store(const std::vector<Entry>& entries);
+  Result<core::ValueOutcome> apply_durably(const core::ValueWrite& write);
+  Result<core::ValueOutcome> apply(const core::ValueWrite& write);  // inside a transaction
+  Result<void> forget_values();
   void tidy_up();
   Result<Survey> survey();
   Result<void> forget(std::span<const std::string> names,

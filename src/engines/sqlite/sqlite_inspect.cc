@@ -28,6 +28,7 @@ std::span<const Capabilities> capability_rows() {
   static const std::array rows{[] {
     Capabilities row;
     row.engine = "sqlite";
+    row.values = true;
     row.clock = "CLOCK_BOOTTIME + boot id";
     return row;
   }()};
@@ -156,6 +157,10 @@ void SqliteEngine::tidy() {
 }
 
 void SqliteEngine::tidy_up() {
+  if (auto forgotten = forget_values(); !forgotten) {
+    disconnect_after(forgotten.error());
+    return;
+  }
   auto found = survey();
   if (!found) {
     disconnect_after(found.error());
@@ -260,7 +265,8 @@ Result<void> SqliteEngine::init() {
 }
 
 Result<std::string> SqliteEngine::init_script() {
-  return "PRAGMA journal_mode = WAL;\nBEGIN;" + std::string{kSqliteSchema} + "COMMIT;\n";
+  return "PRAGMA journal_mode = WAL;\nBEGIN;" + std::string{kSqliteSchema} + kSqliteValues +
+         "COMMIT;\n";
 }
 
 std::vector<Finding> SqliteEngine::doctor() {

@@ -74,6 +74,13 @@ SqliteRun& SqliteRun::integer(int index, std::int64_t value) {
   return *this;
 }
 
+SqliteRun& SqliteRun::null(int index) {
+  if (trouble_ == SQLITE_OK) {
+    trouble_ = sqlite3_bind_null(statement_, index);
+  }
+  return *this;
+}
+
 Result<bool> SqliteRun::next() {
   const int code = trouble_ == SQLITE_OK ? sqlite3_step(statement_) : trouble_;
   if (code == SQLITE_ROW || code == SQLITE_DONE) {

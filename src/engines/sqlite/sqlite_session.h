@@ -31,6 +31,7 @@ class SqliteRun {
   SqliteRun& blob(int index, std::string_view bytes);
   SqliteRun& text(int index, std::string_view text);
   SqliteRun& integer(int index, std::int64_t value);
+  SqliteRun& null(int index);
 
   Result<bool> next();    // true: there is a row
   Result<void> finish();  // for statements without rows

@@ -34,6 +34,20 @@ PRAGMA application_id = 1752132708;
 PRAGMA user_version = 1;
 )sql";
 
+// `value` is NULL if it was erased a while ago; times are microseconds since
+// 1970. It came later and disturbs no older holdfast, so the schema's version
+// stays: whoever opens a file without it makes it.
+inline constexpr const char* kSqliteValues = R"sql(
+CREATE TABLE IF NOT EXISTS versioned_values (
+  name BLOB NOT NULL PRIMARY KEY,
+  value BLOB,
+  version INTEGER NOT NULL,
+  writer BLOB NOT NULL,
+  written INTEGER NOT NULL,
+  hold_off_until INTEGER NOT NULL
+) WITHOUT ROWID;
+)sql";
+
 enum class Sql : std::uint8_t {
   begin_read,
   begin_write,
@@ -50,6 +64,12 @@ enum class Sql : std::uint8_t {
   put_meta,
   erase_all_locks,
   erase_all_sessions,
+  has_values,
+  find_value,
+  put_value,
+  values_from,
+  last_forgettable_value,
+  forget_values,
   data_version,
   application_id,
   user_version,
@@ -77,6 +97,15 @@ inline constexpr std::array<const char*, static_cast<std::size_t>(Sql::end_of_li
     "REPLACE INTO meta (key, value) VALUES (?1, ?2)",
     "DELETE FROM locks",
     "DELETE FROM sessions",
+    "SELECT count(*) FROM sqlite_schema WHERE name = 'versioned_values'",
+    "SELECT value, version, writer, written, hold_off_until, value IS NULL FROM versioned_values"
+    " WHERE name = ?1",
+    "REPLACE INTO versioned_values (name, value, version, writer, written, hold_off_until)"
+    " VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+    "SELECT value, version, writer, written, hold_off_until, value IS NULL, name"
+    " FROM versioned_values WHERE name >= ?1 ORDER BY name",
+    "SELECT max(version) FROM versioned_values WHERE value IS NULL AND written <= ?1",
+    "DELETE FROM versioned_values WHERE value IS NULL AND written <= ?1",
     "PRAGMA data_version",
     "PRAGMA application_id",
     "PRAGMA user_version",

@@ -62,6 +62,9 @@ Result<std::unique_ptr<SqliteTables>> SqliteTables::open(const SqliteOptions& op
     ready = tables->create(*boot_id, token_now);
   }
   if (ready) {
+    ready = tables->add_values();
+  }
+  if (ready) {
     ready = tables->session_->set_durability(Durability::ordered);
   }
   if (ready) {
@@ -157,9 +160,17 @@ Result<void> SqliteTables::create(const std::string& boot_id, std::uint64_t toke
       return ours;  // somebody was faster
     }
     return session_->execute(kSqliteSchema)
+        .and_then([&] { return session_->execute(kSqliteValues); })
         .and_then([&] { return put_meta(kBootId, boot_id); })
         .and_then([&] { return put_meta(kFloor, 1); })
         .and_then([&] { return put_meta(kCeiling, token_now + kTokenBlock); });
+  });
+}
+
+// For files of before there were any.
+Result<void> SqliteTables::add_values() {
+  return session_->number(Sql::has_values).and_then([&](std::int64_t there) {
+    return there != 0 ? Result<void>{} : session_->execute(kSqliteValues);
   });
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/commands.h"
+#include "core/value_record.h"
 #include "engines/sqlite/sqlite_options.h"
 #include "engines/sqlite/sqlite_session.h"
 
@@ -45,6 +46,15 @@ class SqliteTables {
   };
   Result<void> locks_from(std::string_view first, const std::function<bool(const LockRow&)>& visit);
 
+  // By their names, as locks_from().
+  Result<std::optional<core::ValueRecord>> find_value(std::string_view name);
+  Result<void> put_value(std::string_view name, const core::ValueRecord& record);
+  using VisitValue = std::function<bool(std::string_view name, const core::ValueRecord& record)>;
+  Result<void> values_from(std::string_view first, const VisitValue& visit);
+  // The highest version of the values that were erased by then; 0 if there are none.
+  Result<std::uint64_t> last_forgettable_value(core::Micros erased_by);
+  Result<void> forget_values(core::Micros erased_by);
+
   Result<void> put_session(const core::SessionId& id, const Party& party);
   Result<void> erase_session(const core::SessionId& id);
   struct SessionRow {
@@ -67,6 +77,7 @@ class SqliteTables {
   Result<void> read_identity(bool& fresh);  // inside a transaction
   Result<void> use_wal(base::Duration at_most);
   Result<void> create(const std::string& boot_id, std::uint64_t token_now);
+  Result<void> add_values();
   Result<void> notice_restart(const std::string& boot_id, std::uint64_t token_now);
   Result<void> forget_everybody(const std::string& boot_id, std::uint64_t token_now);
   Result<std::uint64_t> meta_number(std::string_view key);
