@@ -52,8 +52,8 @@ bool Door::set_keepers(unsigned events) noexcept {
 }
 
 bool Door::wait(base::Time until) noexcept {
-  const base::Duration left = std::clamp<base::Duration>(until - base::BootClock::now(),
-                                                         base::Duration::zero(), kLongestSleep);
+  const base::Duration left = base::nap(std::clamp<base::Duration>(
+      until - base::BootClock::now(), base::Duration::zero(), kLongestSleep));
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(left);
   const timespec timeout{.tv_sec = seconds.count(), .tv_nsec = (left - seconds).count()};
   std::array<pollfd, 2> wanted{{{doorbell_, POLLIN, 0}, {wake_.get(), POLLIN, 0}}};

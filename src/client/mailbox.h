@@ -42,7 +42,7 @@ class Mailbox {
       if (now >= deadline) {
         break;
       }
-      filled_.wait_for(lock, deadline - now);
+      filled_.wait_for(lock, base::nap(deadline - now));
     }
     return std::exchange(value_, std::nullopt);
   }

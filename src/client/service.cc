@@ -162,6 +162,7 @@ Service::Service(std::unique_ptr<engine::Engine> engine, Coordinator::Config con
       coordinator_{std::move(config)},
       lanes_(engine_->lanes()),
       ride_{engine_->ride()},
+      spin_{std::thread::hardware_concurrency() > 1 ? engine_->spin() : Duration{}},
       nudge_{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)},
       timer_{timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK)},
       health_{std::make_unique<HealthRunner>([this] { nudge(); })} {}
@@ -258,6 +259,9 @@ Result<Lease> Service::acquire(const Wish& wish, base::Time deadline, const std:
   std::optional<std::stop_callback<std::function<void()>>> watch;
   if (stop.stop_possible()) {
     watch.emplace(stop, [caller] { caller->interrupt(); });
+  }
+  if (spin_ > Duration::zero()) {
+    spin(*caller);
   }
   if (asked_itself && !caller->box.settled()) {
     wait_at_door(*caller, claim, deadline);

@@ -118,6 +118,8 @@ class Service : public std::enable_shared_from_this<Service> {
   void keep();  // the keeper thread
   bool look_after_time();
   void answer_doorbell(engine::Patience patience, Lead lead);
+  // For a short wait it is cheaper not to sleep. One caller at a time.
+  void spin(const BlockedCaller& caller);
   // A caller that stands in the store's queue answers the bell itself until its
   // wait is over; without effect if it need not, or somebody else does.
   void wait_at_door(BlockedCaller& caller, core::ClaimId claim, base::Time deadline);
@@ -147,7 +149,9 @@ class Service : public std::enable_shared_from_this<Service> {
   std::string store_id_;  // once it is known
   std::condition_variable drained_;
 
-  const Duration ride_;                  // see Engine::ride
+  const Duration ride_;  // see Engine::ride
+  const Duration spin_;  // see Engine::spin; zero on one processor
+  std::atomic<bool> spinning_{false};
   base::Time ride_ends_ = base::kNever;  // for what was left to whoever comes next
   base::Time next_tidy_ = base::kNever;  // the keeper's
   base::FileDescriptor nudge_;           // eventfd

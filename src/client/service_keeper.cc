@@ -108,6 +108,11 @@ void Service::set_alarm(base::Time due) {
   }
   wakes_at_ = due;
   itimerspec alarm{};  // all zero: off
+  if (base::is_clock_fake()) {
+    alarm.it_value.tv_nsec = base::nap(std::chrono::seconds{1}).count();
+    timerfd_settime(timer_.get(), 0, &alarm, nullptr);
+    return;
+  }
   if (wakes_at_ != base::kNever) {
     // Zero would switch it off; the past rings at once.
     const auto since_boot = std::max(wakes_at_.time_since_epoch(), Duration{1});
@@ -123,6 +128,16 @@ void Service::answer_doorbell(engine::Patience patience, Lead lead) {
   std::unique_lock lock{mutex_};
   coordinator_.rang(rings, base::BootClock::now());
   pump(lock, patience, lead);
+}
+
+void Service::spin(const BlockedCaller& caller) {
+  if (base::is_clock_fake() || caller.box.settled() || spinning_.exchange(true)) {
+    return;
+  }
+  const base::Time until = base::BootClock::now() + spin_;
+  while (!caller.box.settled() && base::BootClock::now() < until) {
+  }
+  spinning_ = false;
 }
 
 void Service::wait_at_door(BlockedCaller& caller, core::ClaimId claim, base::Time deadline) {

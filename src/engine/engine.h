@@ -79,6 +79,10 @@ class Engine {
   // something else at once: nothing where a trip to the store costs little.
   virtual base::Duration ride() const noexcept { return {}; }
 
+  // How long a caller may spin for its lock before it sleeps: only where the
+  // wait is for another thread of this process.
+  virtual base::Duration spin() const noexcept { return {}; }
+
   // Becomes readable when the doorbell rings; -1 if it cannot. One descriptor
   // for the engine's life.
   virtual int doorbell_fd() const noexcept { return -1; }

@@ -62,6 +62,9 @@ class MemoryEngine : public engine::Engine {
     return seen_.exchange(version) != version;
   }
 
+  // About what it costs to sleep and be woken.
+  base::Duration spin() const noexcept override { return std::chrono::microseconds{20}; }
+
   void tidy() override {
     if (!inherited()) {
       store_->tidy(engine::moment(options_));
