@@ -63,9 +63,10 @@ CLI::Option* declare(CLI::App& app, const std::string& names, const std::string&
   auto* option = app.add_option(
       names,
       [reader = std::move(reader), shown](CLI::results_t values) {
-        const auto result = reader(values.back());
-        if (!result) {
-          throw CLI::ValidationError{shown, result.error().text};
+        for (const std::string& value : values) {
+          if (const auto result = reader(value); !result) {
+            throw CLI::ValidationError{shown, result.error().text};
+          }
         }
         return true;
       },
@@ -191,6 +192,13 @@ Subcommand& Subcommand::hidden_flag(const std::string& names, bool& on) {
 Subcommand& Subcommand::option(const std::string& names, const std::string& what,
                                const std::string& help, Reader reader) {
   declare(*impl_->app, names, what, help, std::move(reader));
+  return *this;
+}
+
+Subcommand& Subcommand::repeatable(const std::string& names, const std::string& what,
+                                   const std::string& help, Reader reader) {
+  declare(*impl_->app, names, what, help, std::move(reader))
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   return *this;
 }
 

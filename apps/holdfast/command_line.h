@@ -32,6 +32,9 @@ class Subcommand {
   Subcommand& flag(const std::string& names, bool& on, const std::string& help);
   Subcommand& option(const std::string& names, const std::string& what, const std::string& help,
                      Reader reader);
+  // May be given several times; else the last one counts.
+  Subcommand& repeatable(const std::string& names, const std::string& what, const std::string& help,
+                         Reader reader);
   // In the order of the calls. "NAME" must be given, "[PREFIX]" may be.
   Subcommand& positional(const std::string& what, const std::string& help, Reader reader);
   // For our own scripts; not in the help.

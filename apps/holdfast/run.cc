@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "child.h"
 #include "commands.h"
@@ -25,16 +28,49 @@ int refuse(const Context& context, const Refusal& refusal) {
   return report(context, {ErrorCode::invalid_argument, refusal.text, {}}, refusal.exit_status);
 }
 
-ChildSpec spec_of(const RunOptions& options, const std::string& program, const Lease& lease) {
+// What the command holds: the lock that it is named after, and others.
+struct Held {
+  Lease lease;
+  LeaseSet others;
+
+  explicit Held(std::vector<Lease> leases) : lease{std::move(leases.front())} {
+    leases.erase(leases.begin());
+    others = LeaseSet{std::move(leases)};
+  }
+  const LeaseSet* more() const noexcept { return others.size() == 0 ? nullptr : &others; }
+
+  // The first that is lost; the first of all if none is.
+  const Lease& lost() const {
+    const auto found = std::ranges::find_if(
+        others.leases(), [](const Lease& each) { return each.loss() || !each.is_alive(); });
+    return lease.loss() || found == others.leases().end() ? lease : *found;
+  }
+
+  Result<void> release() {
+    auto first = lease.release();
+    auto rest = others.size() == 0 ? Result<void>{} : others.release();
+    return first ? rest : first;
+  }
+};
+
+std::vector<Variable> variables_of(const Lease& lease, const std::string& suffix) {
   std::optional<std::string> token;
   if (lease.token()) {
     token = std::to_string(*lease.token());
   }
-  return {
-      .program = program,
-      .words = options.command,
-      .environment = environment_with({{"HOLDFAST_NAME", options.name}, {"HOLDFAST_TOKEN", token}}),
-      .orphan = options.on_lost == OnLost::term ? Orphan::ends : Orphan::lives};
+  return {{"HOLDFAST_NAME" + suffix, lease.name()}, {"HOLDFAST_TOKEN" + suffix, token}};
+}
+
+ChildSpec spec_of(const RunOptions& options, const std::string& program, const Held& held) {
+  std::vector<Variable> variables = variables_of(held.lease, "");
+  for (std::size_t i = 0; i < held.others.size(); ++i) {
+    std::ranges::copy(variables_of(held.others[i], "_" + std::to_string(i + 2)),
+                      std::back_inserter(variables));
+  }
+  return {.program = program,
+          .words = options.command,
+          .environment = environment_with(variables),
+          .orphan = options.on_lost == OnLost::term ? Orphan::ends : Orphan::lives};
 }
 
 std::string why_lost(const Lease& lease) {
@@ -49,12 +85,13 @@ std::string why_lost(const Lease& lease) {
 }
 
 // Both the command's own end and a lost lock lead here.
-int let_go(const Context& context, const RunOptions& options, Lease& lease, int status,
+int let_go(const Context& context, const RunOptions& options, Held& held, int status,
            bool was_lost) {
-  const auto released = lease.release();
+  const std::string lost = held.lost().name();  // gone with the release
+  const auto released = held.release();
   if (!released && released.error().code == ErrorCode::lease_lost && !was_lost) {
     was_lost = true;
-    warn(context, "lost the lock " + in_quotes(options.name) + " (" + why_lost(lease) +
+    warn(context, "lost the lock " + in_quotes(lost) + " (" + why_lost(held.lost()) +
                       ") while the command ran; check what it did");
   } else if (!released && released.error().code != ErrorCode::lease_lost) {
     warn(context, "the store did not confirm the release of " + in_quotes(options.name) + " (" +
@@ -69,33 +106,34 @@ struct Ending {
 };
 
 Ending run_command(const Context& context, const RunOptions& options, const std::string& program,
-                   Lease lease, SignalInbox& signals) {
+                   Held held, SignalInbox& signals) {
   Terminal terminal;
   const bool ends_in_time = options.on_lost == OnLost::term;
   Guard guard = ends_in_time ? Guard::start() : Guard{};
-  auto child = Child::start(spec_of(options, program, lease), signals, terminal);
+  auto child = Child::start(spec_of(options, program, held), signals, terminal);
   if (!child) {
     guard.dismiss();
-    (void)lease.release();
+    (void)held.release();
     return {refuse(context, child.error()), true};
   }
   bool lost = false;
   const auto when_lost = [&] {
     lost = true;
-    warn(context, "lost the lock " + in_quotes(options.name) + " (" + why_lost(lease) + "); " +
-                      (ends_in_time ? "ending the command" : "the command runs on"));
+    warn(context, "lost the lock " + in_quotes(held.lost().name()) + " (" + why_lost(held.lost()) +
+                      "); " + (ends_in_time ? "ending the command" : "the command runs on"));
   };
   Supervisor supervisor{{.child = *child,
-                         .lease = lease,
+                         .lease = held.lease,
                          .signals = signals,
                          .terminal = terminal,
                          .guard = std::move(guard),
                          .ttl = options.acquire.ttl,
                          .grace = options.acquire.grace.value_or(options.acquire.ttl / 5),
                          .on_lost = options.on_lost,
-                         .when_lost = when_lost}};
+                         .when_lost = when_lost,
+                         .others = held.more()}};
   const int status = supervisor.run();
-  return {let_go(context, options, lease, status, lost), supervisor.was_interrupted()};
+  return {let_go(context, options, held, status, lost), supervisor.was_interrupted()};
 }
 
 // The signal that ended the rest early, if one did.
@@ -114,18 +152,25 @@ std::optional<int> rest(SignalInbox& signals, Duration time) {
   return std::nullopt;
 }
 
+std::vector<std::string> names_of(const RunOptions& options) {
+  std::vector<std::string> names{options.name};
+  std::ranges::copy(options.also, std::back_inserter(names));
+  return names;
+}
+
 // Stands for the lock again and again, until a signal or a mistake ends it.
 int follow(const Context& context, const RunOptions& options, const std::string& program,
            Client& client, SignalInbox& signals) {
   while (true) {
-    auto lease = wait_for_lock(context, client, options.name, options.acquire, signals);
-    if (lease) {
-      const Ending ending = run_command(context, options, program, std::move(*lease), signals);
+    auto leases = wait_for_locks(context, client, names_of(options), options.acquire, signals);
+    if (leases) {
+      const Ending ending =
+          run_command(context, options, program, Held{std::move(*leases)}, signals);
       if (ending.for_good) {
         return ending.status;
       }
-    } else if (lease.error() != kUnavailable) {
-      return lease.error();
+    } else if (leases.error() != kUnavailable) {
+      return leases.error();
     }
     if (const auto number = rest(signals, options.rest.value_or(std::chrono::seconds{1}))) {
       return kSignalBase + *number;
@@ -157,11 +202,11 @@ int run(const Context& context, RunOptions& options) {
   if (options.follow) {
     return follow(context, options, *program, *client, signals);
   }
-  auto lease = wait_for_lock(context, *client, options.name, options.acquire, signals);
-  if (!lease) {
-    return lease.error();
+  auto leases = wait_for_locks(context, *client, names_of(options), options.acquire, signals);
+  if (!leases) {
+    return leases.error();
   }
-  return run_command(context, options, *program, std::move(*lease), signals).status;
+  return run_command(context, options, *program, Held{std::move(*leases)}, signals).status;
 }
 
 constexpr const char* kExamples =
@@ -181,6 +226,7 @@ Examples:
   holdfast run report -n -- ./report.sh || echo "somebody else is at it"
   holdfast run api --permits 1/3 -- ./crawl.sh     at most three at a time
   holdfast run db --shared -- ./read.sh            many readers, or one writer
+  holdfast run a --also b -- ./copy.sh a b         both locks, or none
   holdfast run mail --follow -- ./mailer           on one machine at a time, for ever
 )";
 

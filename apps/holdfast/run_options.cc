@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <set>
 #include <string_view>
 
 #include "context.h"
@@ -79,6 +80,11 @@ Reader on_lost_into(OnLost& on_lost) {
 void declare(Subcommand& subcommand, RunOptions& options) {
   AcquireOptions& acquire = options.acquire;
   subcommand.positional("NAME", "The lock: any 1 to 255 bytes", into(options.name))
+      .repeatable("--also", "NAME", "Hold this lock as well; may be given several times",
+                  [&options](const std::string& value) -> Result<void> {
+                    options.also.push_back(value);
+                    return {};
+                  })
       .option("-w,--wait", "DURATION", "How long to wait: 10s, 0, or forever (the default)",
               wait_into(acquire.wait))
       .flag("-n,--no-wait", options.no_wait, "The same as --wait 0")
@@ -109,6 +115,15 @@ Result<void> check(RunOptions& options) {
   AcquireOptions& acquire = options.acquire;
   if (auto fine = check_name(options.name); !fine) {
     return fine;
+  }
+  std::set<std::string_view> names{options.name};
+  for (const std::string& name : options.also) {
+    if (auto fine = check_name(name); !fine) {
+      return fine;
+    }
+    if (!names.insert(name).second) {
+      return bad("--also names a lock that is named already; name each once");
+    }
   }
   if (acquire.ttl < kMinTtl || acquire.ttl > kMaxTtl) {
     return bad("--ttl must lie between " + spell_duration(kMinTtl) + " and " +

@@ -13,6 +13,7 @@ namespace holdfast::command {
 
 struct RunOptions {
   std::string name;
+  std::vector<std::string> also;  // further locks, held together with it
   std::string label;
   AcquireOptions acquire;
   bool no_wait = false;

@@ -50,7 +50,10 @@ Supervisor::Supervisor(Parts parts)
 }
 
 int Supervisor::run() {
-  const std::stop_callback on_loss{parts_.lease.lost(), [fd = lost_.get()] { ring(fd); }};
+  const auto tell = [fd = lost_.get()] { ring(fd); };
+  const std::stop_callback on_loss{parts_.lease.lost(), tell};
+  const std::stop_callback on_other_loss{
+      parts_.others == nullptr ? std::stop_token{} : parts_.others->lost(), tell};
   while (!is_over()) {
     tell_guard();
     std::array<pollfd, 2> entries{
@@ -73,6 +76,11 @@ int Supervisor::run() {
   return *status_;
 }
 
+Duration Supervisor::remaining() const noexcept {
+  const Duration left = parts_.lease.remaining();
+  return parts_.others == nullptr ? left : std::min(left, parts_.others->remaining());
+}
+
 bool Supervisor::is_over() const {
   // A dead process that nobody reaps stays in its group for ever.
   const bool waited_enough =
@@ -92,7 +100,7 @@ Duration Supervisor::next_look() const {
 void Supervisor::tell_guard() {
   if (!ending_ && parts_.on_lost == OnLost::term) {
     // Later than we act ourselves.
-    const Duration left = parts_.lease.remaining();
+    const Duration left = remaining();
     parts_.guard.allow(parts_.child.group(), left - parts_.grace / 2, left - margin_ / 2);
   }
 }
@@ -139,7 +147,7 @@ void Supervisor::resume() {
   if (status_ || ending_) {
     return;
   }
-  if (!parts_.lease.is_alive() && parts_.on_lost == OnLost::term) {
+  if (remaining() <= Duration::zero() && parts_.on_lost == OnLost::term) {
     handle_loss();  // before the command runs another instruction
     return;
   }
@@ -163,7 +171,7 @@ void Supervisor::handle_loss() {
   }
   ending_ = true;
   Child::adopt_orphans();
-  if (parts_.lease.remaining() > margin_) {
+  if (remaining() > margin_) {
     parts_.child.signal(SIGTERM);
     parts_.child.signal(SIGCONT);  // a stopped process does not hear
   }
@@ -171,7 +179,7 @@ void Supervisor::handle_loss() {
 }
 
 void Supervisor::end_group_in_time() {
-  if (!killed_at_ && parts_.lease.remaining() <= margin_) {
+  if (!killed_at_ && remaining() <= margin_) {
     parts_.child.signal(SIGKILL);
     killed_at_ = std::chrono::steady_clock::now();
   }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <holdfast/lease.h>
+#include <holdfast/several.h>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -32,7 +33,8 @@ class Supervisor {
     Duration ttl;
     Duration grace;
     OnLost on_lost = OnLost::term;
-    std::function<void()> when_lost;  // called once
+    std::function<void()> when_lost;   // called once
+    const LeaseSet* others = nullptr;  // as good as lost if one of these is
   };
   explicit Supervisor(Parts parts);
 
@@ -51,6 +53,7 @@ class Supervisor {
   void tell_guard();
   bool is_over() const;
   Duration next_look() const;
+  Duration remaining() const noexcept;
 
   Parts parts_;
   Duration margin_;  // how long before the deadline SIGKILL is sent

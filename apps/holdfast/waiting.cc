@@ -5,6 +5,7 @@
 #include <unistd.h>
 #include <csignal>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -12,6 +13,7 @@
 #include <mutex>
 #include <optional>
 #include <system_error>
+#include <thread>
 
 #include "duration.h"
 #include "exit_status.h"
@@ -30,14 +32,14 @@ class Answer {
     }
   }
 
-  void put(Result<Lease> result) {
+  void put(Result<std::vector<Lease>> result) {
     const std::lock_guard lock{mutex_};
     result_ = std::move(result);
     const std::uint64_t one = 1;
     [[maybe_unused]] const auto written = write(fd_.get(), &one, sizeof one);
   }
 
-  std::optional<Result<Lease>> take() {
+  std::optional<Result<std::vector<Lease>>> take() {
     const std::lock_guard lock{mutex_};
     return std::exchange(result_, std::nullopt);
   }
@@ -46,7 +48,7 @@ class Answer {
 
  private:
   std::mutex mutex_;
-  std::optional<Result<Lease>> result_;
+  std::optional<Result<std::vector<Lease>>> result_;
   Descriptor fd_;
 };
 
@@ -65,11 +67,19 @@ std::string held_by(Client& client, const std::string& name) {
   return text;
 }
 
-int report_failure(const Context& context, Client& client, const std::string& name,
+// The one that is held by somebody, or the first.
+std::string culprit(Client& client, const std::vector<std::string>& names) {
+  const auto held = std::ranges::find_if(
+      names, [&](const std::string& name) { return !held_by(client, name).empty(); });
+  return held == names.end() ? names.front() : *held;
+}
+
+int report_failure(const Context& context, Client& client, const std::vector<std::string>& names,
                    const Error& error) {
   if (error.code != ErrorCode::busy && error.code != ErrorCode::timed_out) {
     return report(context, error);
   }
+  const std::string name = names.size() == 1 ? names.front() : culprit(client, names);
   const std::string holder = held_by(client, name);
   std::string text = in_quotes(name);
   text += error.code == ErrorCode::busy ? " is busy" : " did not come free in time";
@@ -81,40 +91,63 @@ int report_failure(const Context& context, Client& client, const std::string& na
 
 class Wait {
  public:
-  Wait(const Context& context, Client& client, std::string name, SignalInbox& signals)
-      : context_{context}, client_{client}, name_{std::move(name)}, signals_{signals} {}
+  Wait(const Context& context, Client& client, std::vector<std::string> names, SignalInbox& signals)
+      : context_{context}, client_{client}, names_{std::move(names)}, signals_{signals} {}
 
-  tl::expected<Lease, int> run(AcquireOptions options) {
+  tl::expected<std::vector<Lease>, int> run(AcquireOptions options) {
     options.stop = stop_.get_token();
-    client_.acquire_then(name_, options, [answer = answer_](Result<Lease> result) {
-      answer->put(std::move(result));
-    });
-    std::optional<Result<Lease>> result;
+    const std::jthread asking = names_.size() > 1 ? ask_for_all(options) : ask_for_one(options);
+    std::optional<Result<std::vector<Lease>>> result;
     while (!result) {
       look();
       result = answer_->take();
     }
     if (ended_by_) {
       if (*result) {
-        (void)(*result)->release();  // granted at the same moment; nobody will use it
+        (void)LeaseSet{std::move(**result)}.release();  // granted at the same moment
       }
       return tl::unexpected{kSignalBase + *ended_by_};
     }
     if (!*result) {
-      return tl::unexpected{report_failure(context_, client_, name_, result->error())};
+      return tl::unexpected{report_failure(context_, client_, names_, result->error())};
     }
     return std::move(**result);
   }
 
  private:
+  std::jthread ask_for_one(const AcquireOptions& options) {
+    client_.acquire_then(names_.front(), options, [answer = answer_](Result<Lease> result) {
+      if (!result) {
+        answer->put(tl::unexpected{std::move(result.error())});
+        return;
+      }
+      std::vector<Lease> one;
+      one.push_back(std::move(*result));
+      answer->put(std::move(one));
+    });
+    return {};
+  }
+
+  std::jthread ask_for_all(const AcquireOptions& options) {
+    return std::jthread{[this, options, answer = answer_] {
+      auto all = client_.acquire_all({names_.begin(), names_.end()}, options);
+      if (all) {
+        answer->put(std::move(*all).take());
+      } else {
+        answer->put(tl::unexpected{std::move(all.error())});
+      }
+    }};
+  }
+
   void look() {
     std::array<pollfd, 2> entries{{{signals_.fd(), POLLIN, 0}, {answer_->fd(), POLLIN, 0}}};
     constexpr int kTellAfter = 1000;  // ms; a person at a terminal wonders by then
     const bool can_tell = !told_ && !context_.json && isatty(STDERR_FILENO) == 1;
     const int ready = poll(entries.data(), entries.size(), can_tell ? kTellAfter : -1);
     if (ready == 0) {
-      const std::string holder = held_by(client_, name_);
-      warn(context_, "waiting for " + in_quotes(name_) + (holder.empty() ? "" : ", " + holder));
+      const std::string name = culprit(client_, names_);
+      const std::string holder = held_by(client_, name);
+      warn(context_, "waiting for " + in_quotes(name) + (holder.empty() ? "" : ", " + holder));
       told_ = true;
     }
     while (const auto number = signals_.take()) {
@@ -136,7 +169,7 @@ class Wait {
 
   const Context& context_;
   Client& client_;
-  std::string name_;
+  std::vector<std::string> names_;
   SignalInbox& signals_;
   std::shared_ptr<Answer> answer_ = std::make_shared<Answer>();
   std::stop_source stop_;
@@ -146,10 +179,10 @@ class Wait {
 
 }  // namespace
 
-tl::expected<Lease, int> wait_for_lock(const Context& context, Client& client,
-                                       const std::string& name, AcquireOptions options,
-                                       SignalInbox& signals) {
-  return Wait{context, client, name, signals}.run(std::move(options));
+tl::expected<std::vector<Lease>, int> wait_for_locks(const Context& context, Client& client,
+                                                     std::vector<std::string> names,
+                                                     AcquireOptions options, SignalInbox& signals) {
+  return Wait{context, client, std::move(names), signals}.run(std::move(options));
 }
 
 }  // namespace holdfast::command

@@ -113,6 +113,10 @@ void Coordinator::release(ClaimId id, std::shared_ptr<AnswerReceiver> receiver, 
   const bool owes_answer = claim.asked && claim.depth == 1;
   Line& line = *claim.line;
   LocalQueue::Steps steps;
+  if (const auto upgrade = upgrades_.find(tenancy);
+      upgrade != upgrades_.end() && upgrade->second.claim == id) {
+    end_upgrade_of_lost(tenancy);
+  }
   if (--claim.depth == 0) {
     forget_claim(id);
     line.queue.let_go(id, now, steps);

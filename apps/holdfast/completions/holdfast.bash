@@ -91,7 +91,7 @@ _holdfast() {
   local options names=''
   case $command in
     run)
-      options='--wait --no-wait --ttl --shared --permits --on-lost --max-hold --no-renew --grace --follow --rest --label --'
+      options='--also --wait --no-wait --ttl --shared --permits --on-lost --max-hold --no-renew --grace --follow --rest --label --'
       ;;
     watch) options='--interval' ;;
     release) options='--force --now' ;;
