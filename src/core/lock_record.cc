@@ -68,7 +68,9 @@ std::optional<Outcome> wrong_in(const Resize& resize) {
 bool concerns(const Operation& operation, const RequestId& id) {
   return std::visit(
       [&](const auto& op) {
-        if constexpr (requires { op.next; }) {
+        if constexpr (requires(Transfer & made) { made = op; }) {
+          return op.next.id == id;  // the other may keep what it has
+        } else if constexpr (requires { op.next; }) {
           return op.id == id || op.next.id == id;
         } else if constexpr (requires { op.id; }) {
           return op.id == id;
@@ -464,6 +466,8 @@ Outcome LockRecord::on(const Transfer& transfer, const Context& context, std::ve
   if (!token) {
     return out_of_tokens();
   }
+  // Settling may have granted it a moment ago: that news is stale.
+  std::erase_if(wakes, [&](const Wake& wake) { return wake.id == transfer.id; });
   *holder = {.id = transfer.next.id,
              .session = transfer.next.session,
              .shape = holder->shape,

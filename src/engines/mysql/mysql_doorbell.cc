@@ -55,9 +55,10 @@ std::vector<engine::Ring> MysqlDoorbell::answer() {
 }
 
 void MysqlDoorbell::expect(const core::RequestId& id, std::string_view name,
-                           std::uint64_t looks_before) {
+                           std::uint64_t looks_before, Awaits what) {
   const std::lock_guard lock{mutex_};
-  const auto [place, added] = expected_.try_emplace(id, Expected{std::string{name}, 0});
+  const auto [place, added] = expected_.try_emplace(id, Expected{std::string{name}, 0, what});
+  place->second.what = what;
   if (!added || !enabled_) {
     return;
   }
@@ -81,6 +82,14 @@ void MysqlDoorbell::hold() {
   if (step_ == Step::off) {
     step_ = Step::resting;
     set_timer(kFirstPause);
+  }
+}
+
+void MysqlDoorbell::dismiss(const core::RequestId& id, Awaits what) {
+  const std::lock_guard lock{mutex_};
+  const auto found = expected_.find(id);
+  if (found != expected_.end() && found->second.what == what) {
+    expected_.erase(found);
   }
 }
 
@@ -198,6 +207,9 @@ bool MysqlDoorbell::tell(const core::RequestId& id, Expected& expected, const My
   const auto same = [&](const auto& party) { return party.id == id; };
   const auto& holders = entry->record.holders();
   const auto holder = std::find_if(holders.begin(), holders.end(), same);
+  if (holder != holders.end() && holder->upgrading) {
+    return false;
+  }
   if (holder != holders.end() && !holder->revoked) {
     rings_.push_back({.id = id, .token = holder->token});
     return true;

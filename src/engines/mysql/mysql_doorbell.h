@@ -33,7 +33,11 @@ class MysqlDoorbell {
   // How often the door was answered with a look. A request that was sent
   // before a look and is expected only after it may have been missed by it.
   std::uint64_t looks() const noexcept { return looks_; }
-  void expect(const core::RequestId& id, std::string_view name, std::uint64_t looks_before);
+  enum class Awaits : std::uint8_t { lock, upgrade };
+  void expect(const core::RequestId& id, std::string_view name, std::uint64_t looks_before,
+              Awaits what);
+  // It has, or gave up, what it awaited.
+  void dismiss(const core::RequestId& id, Awaits what);
   void dismiss(const core::RequestId& id);
   // Something is held: it might be revoked.
   void hold();
@@ -49,6 +53,7 @@ class MysqlDoorbell {
   struct Expected {
     std::string name;
     std::uint64_t version = 0;  // of its row when last seen
+    Awaits what = Awaits::lock;
   };
 
   // With mutex_ held.

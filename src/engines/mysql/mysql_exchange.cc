@@ -114,15 +114,19 @@ void MysqlExchange::settle(std::size_t command, Outcome outcome) {
                               : poll != nullptr    ? &poll->id
                               : upgrade != nullptr ? &upgrade->id
                                                    : nullptr;
+  const auto awaited =
+      upgrade != nullptr ? MysqlDoorbell::Awaits::upgrade : MysqlDoorbell::Awaits::lock;
   if (id != nullptr && outcome.status == Status::queued) {
-    context_.doorbell.expect(*id, batch_[command].name, looks_before_);
+    context_.doorbell.expect(*id, batch_[command].name, looks_before_, awaited);
   } else if (id != nullptr && outcome.status != Status::failed) {
-    context_.doorbell.dismiss(*id);
+    context_.doorbell.dismiss(*id, awaited);
   }
   if (const auto* release = std::get_if<Release>(&operation)) {
     context_.doorbell.dismiss(release->id);
   } else if (const auto* downgrade = std::get_if<core::Downgrade>(&operation)) {
     context_.doorbell.dismiss(downgrade->id);
+  } else if (const auto* transfer = std::get_if<core::Transfer>(&operation)) {
+    context_.doorbell.dismiss(transfer->id);
   }
   if (outcome.status == Status::granted) {
     context_.doorbell.hold();

@@ -333,12 +333,12 @@ function on.T(words)
   local old, id, session, mode, permits, limit, ttl =
     unpack_('<c16c16c16BI4I4d', words, 2)
   local h = find(holders, id)
-  if h then return held(h[9] == 1 and REVOKED or GRANTED, h), id, old end
-  if find(queue, id) then return outcome(BUSY), id, old end
+  if h then return held(h[9] == 1 and REVOKED or GRANTED, h), id end
+  if find(queue, id) then return outcome(BUSY), id end
   h = find(holders, old)
-  if not h or h[9] == 1 then return outcome(NOT_HELD), id, old end
+  if not h or h[9] == 1 then return outcome(NOT_HELD), id end
   local token = take_token()
-  if not token then return outcome(FAILED), id, old end
+  if not token then return outcome(FAILED), id end
   h[1], h[2], h[5], h[6], h[7], h[8], h[9], h[10] =
     id, session, token, ttl, now, now + ttl, 0, who
   local result = held(GRANTED, h)
