@@ -117,7 +117,7 @@ TEST_P(Upgrading, ADowngradeLetsWaitingReadersIn) {
   ASSERT_THAT(writer, IsOk());
   auto elsewhere = acquire_later(*other, name(), reader());
   auto here = acquire_later(*one, name(), reader());
-  ASSERT_TRUE(await_waiters(1));
+  ASSERT_TRUE(eventually([&] { return !seen().queue.empty(); }));
   ASSERT_THAT(writer->downgrade(), IsOk());
   EXPECT_THAT(elsewhere.get(), IsOk());
   EXPECT_THAT(here.get(), IsOk());
