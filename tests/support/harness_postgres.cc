@@ -38,7 +38,7 @@ class PostgresHarness : public Harness {
 HarnessEntry postgres_lease_harness() {
   return {.engine = "postgres",
           .strategy = "lease",
-          .claims = {},
+          .claims = {.values = true},
           .make = []() -> std::unique_ptr<Harness> {
             return std::make_unique<PostgresHarness>("lease", "locks");
           },

@@ -5,6 +5,7 @@
 #include "base/fork.h"
 #include "engine/batch.h"
 #include "engines/mysql/mysql_classic.h"
+#include "engines/mysql/mysql_row_update.h"
 
 namespace holdfast::engines {
 namespace {
@@ -17,6 +18,7 @@ std::span<const Capabilities> capability_rows() {
     Capabilities lease;
     lease.engine = "mysql";
     lease.strategy = "lease";
+    lease.values = true;
     lease.clock = "store";
     std::vector<Capabilities> all{lease};
     for (const ClassicForm& form : classic_forms()) {
@@ -45,7 +47,8 @@ engine::Registration mysql_registration() {
   return {.scheme = "mysql",
           .example = "mysql://user@host/database",
           .open = open_mysql,
-          .capabilities = capability_rows};
+          .capabilities = capability_rows,
+          .update_row = &update_row_on_mysql};
 }
 
 MysqlEngine::MysqlEngine(MysqlOptions options, const engine::EngineOptions& client)
@@ -118,6 +121,27 @@ Result<LockInfo> MysqlEngine::show(std::string_view name) {
   return clerk_.show(name);
 }
 
+Result<std::optional<core::Value>> MysqlEngine::load_value(std::string_view name) {
+  if (inherited()) {
+    return tl::unexpected{engine::inherited_by_fork()};
+  }
+  return engine::check_name(name).and_then([&] { return clerk_.load_value(name); });
+}
+
+Result<core::ValueOutcome> MysqlEngine::write_value(const core::ValueWrite& write) {
+  if (inherited()) {
+    return tl::unexpected{engine::inherited_by_fork()};
+  }
+  return engine::check_name(write.name).and_then([&] { return clerk_.write_value(write); });
+}
+
+Result<std::vector<core::NamedValue>> MysqlEngine::list_values(std::string_view prefix) {
+  if (inherited()) {
+    return tl::unexpected{engine::inherited_by_fork()};
+  }
+  return clerk_.list_values(prefix);
+}
+
 Result<void> MysqlEngine::init() {
   return inherited() ? Result<void>{tl::unexpected{engine::inherited_by_fork()}} : clerk_.init();
 }
@@ -127,7 +151,7 @@ Result<std::string> MysqlEngine::init_script() {
   for (const std::string& statement : sql_.schema()) {
     script += statement + ";\n";
   }
-  return script;
+  return script + values_schema(options_) + ";\n";
 }
 
 std::vector<Finding> MysqlEngine::doctor() {
