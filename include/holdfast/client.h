@@ -15,7 +15,8 @@ namespace holdfast {
 
 namespace client {
 class Service;  // what a Client is made of; private to the library
-}
+class Tasks;
+}  // namespace client
 
 // This process's door to one store. Thread-safe. Make one a process and store:
 // all its locks and waiters share a small constant number of connections.
@@ -84,6 +85,7 @@ class Client {
   friend class Mutex;
   friend class SharedMutex;
   friend class Semaphore;
+  friend class client::Tasks;
   explicit Client(std::shared_ptr<client::Service> service) noexcept;
   std::shared_ptr<client::Service> service_;
 };

@@ -9,4 +9,5 @@
 #include <holdfast/options.h>
 #include <holdfast/semaphore.h>
 #include <holdfast/shared_mutex.h>
+#include <holdfast/task.h>
 #include <holdfast/versioned.h>
