@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-MOST = 12  # public headers; a reader should be able to hold them in mind
+MOST = 20  # public headers; a reader should be able to hold them in mind
 NEEDS_BOOST = {"asio.h"}
 COMPILE = ["g++", "-std=c++20", "-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion",
            "-Werror", "-fsyntax-only", f"-I{ROOT / 'include'}"]

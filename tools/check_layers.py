@@ -18,7 +18,8 @@ import sys
 from pathlib import Path
 
 # Public headers that carry values and no behaviour: usable by every layer above base.
-VALUES = {"holdfast/error.h", "holdfast/inspect.h", "holdfast/options.h", "holdfast/own_row.h"}
+VALUES = {"holdfast/error.h", "holdfast/inspect.h", "holdfast/job_table.h", "holdfast/options.h",
+          "holdfast/own_row.h"}
 
 # layer -> the layers below it that it may include.
 LAYERS = {
@@ -109,9 +110,9 @@ def vendor_problem(path, layer, engine, header):
     if header.startswith(VENDORS.get(layer, ())):
         return None
     if engine and header.startswith(SESSION_VENDORS.get(engine, ("\0",))):
-        if path.stem.startswith(f"{engine}_session") or path.stem == f"{engine}_guard":
+        if path.stem.startswith(tuple(f"{engine}_{part}" for part in ("session", "guard", "claim"))):
             return None
-        return f"only {engine}_session (and {engine}_guard) may include the vendor's header"
+        return f"only {engine}_session (and {engine}_guard, _claim) may include the vendor's header"
     if str(path) == "include/holdfast/asio.h" and header.startswith("boost/asio"):
         return None
     return f"{layer} may not include this; see VENDORS in tools/check_layers.py"

@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 PRELUDE = "".join(f"#include <{header}>\n" for header in (
-    "holdfast/holdfast.h", "cassert", "chrono", "cstdint", "cstdlib", "iostream", "mutex",
+    "holdfast/holdfast.h", "atomic", "cassert", "chrono", "cstdint", "cstdlib", "iostream", "mutex",
     "optional", "shared_mutex", "stop_token", "string", "thread", "vector"))
 FLAGS = ["-std=c++20", "-O0", "-g1", "-Wall", "-Wextra", "-Werror", "-Wno-unused-variable",
          f"-I{ROOT / 'include'}"]

@@ -1,7 +1,10 @@
 #include <csignal>
 
+#include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "child.h"
 #include "commands.h"
@@ -60,8 +63,13 @@ int let_go(const Context& context, const RunOptions& options, Lease& lease, int 
   return was_lost && options.on_lost == OnLost::term ? kLost : status;
 }
 
-int run_command(const Context& context, const RunOptions& options, const std::string& program,
-                Lease lease, SignalInbox& signals) {
+struct Ending {
+  int status = kSuccess;
+  bool for_good = false;  // no further term with --follow
+};
+
+Ending run_command(const Context& context, const RunOptions& options, const std::string& program,
+                   Lease lease, SignalInbox& signals) {
   Terminal terminal;
   const bool ends_in_time = options.on_lost == OnLost::term;
   Guard guard = ends_in_time ? Guard::start() : Guard{};
@@ -69,7 +77,7 @@ int run_command(const Context& context, const RunOptions& options, const std::st
   if (!child) {
     guard.dismiss();
     (void)lease.release();
-    return refuse(context, child.error());
+    return {refuse(context, child.error()), true};
   }
   bool lost = false;
   const auto when_lost = [&] {
@@ -87,7 +95,42 @@ int run_command(const Context& context, const RunOptions& options, const std::st
                          .on_lost = options.on_lost,
                          .when_lost = when_lost}};
   const int status = supervisor.run();
-  return let_go(context, options, lease, status, lost);
+  return {let_go(context, options, lease, status, lost), supervisor.was_interrupted()};
+}
+
+// The signal that ended the rest early, if one did.
+std::optional<int> rest(SignalInbox& signals, Duration time) {
+  const auto until = std::chrono::steady_clock::now() + time;
+  Duration left = time;
+  while (left > Duration::zero()) {
+    const auto number = signals.wait_for(std::min<Duration>(left, std::chrono::hours{1}));
+    if (number == SIGTSTP) {
+      raise(SIGSTOP);
+    } else if (number && *number != SIGCONT && *number != SIGCHLD) {
+      return number;
+    }
+    left = until - std::chrono::steady_clock::now();
+  }
+  return std::nullopt;
+}
+
+// Stands for the lock again and again, until a signal or a mistake ends it.
+int follow(const Context& context, const RunOptions& options, const std::string& program,
+           Client& client, SignalInbox& signals) {
+  while (true) {
+    auto lease = wait_for_lock(context, client, options.name, options.acquire, signals);
+    if (lease) {
+      const Ending ending = run_command(context, options, program, std::move(*lease), signals);
+      if (ending.for_good) {
+        return ending.status;
+      }
+    } else if (lease.error() != kUnavailable) {
+      return lease.error();
+    }
+    if (const auto number = rest(signals, options.rest.value_or(std::chrono::seconds{1}))) {
+      return kSignalBase + *number;
+    }
+  }
 }
 
 int run(const Context& context, RunOptions& options) {
@@ -111,11 +154,14 @@ int run(const Context& context, RunOptions& options) {
   if (!client) {
     return report(context, client.error());
   }
+  if (options.follow) {
+    return follow(context, options, *program, *client, signals);
+  }
   auto lease = wait_for_lock(context, *client, options.name, options.acquire, signals);
   if (!lease) {
     return lease.error();
   }
-  return run_command(context, options, *program, std::move(*lease), signals);
+  return run_command(context, options, *program, std::move(*lease), signals).status;
 }
 
 constexpr const char* kExamples =
@@ -135,6 +181,7 @@ Examples:
   holdfast run report -n -- ./report.sh || echo "somebody else is at it"
   holdfast run api --permits 1/3 -- ./crawl.sh     at most three at a time
   holdfast run db --shared -- ./read.sh            many readers, or one writer
+  holdfast run mail --follow -- ./mailer           on one machine at a time, for ever
 )";
 
 }  // namespace

@@ -96,6 +96,10 @@ void declare(Subcommand& subcommand, RunOptions& options) {
       .flag("--no-renew", options.no_renew, "Hold it for one ttl at most")
       .option("--grace", "DURATION",
               "SIGTERM comes this long before the lease ends (default ttl/5)", into(acquire.grace))
+      .flag("-f,--follow", options.follow,
+            "Stand for the lock again after the command's end or a loss, until a signal comes")
+      .option("--rest", "DURATION", "With --follow: before standing again (default 1s)",
+              into(options.rest))
       .option("--label", "TEXT", "What others see in 'holdfast ls' (default: the command)",
               into(options.label))
       .takes_command(options.command);
@@ -121,6 +125,12 @@ Result<void> check(RunOptions& options) {
   }
   if (acquire.max_hold && *acquire.max_hold == Duration::zero()) {
     return bad("--max-hold must be longer than 0; e.g. --max-hold 1h");
+  }
+  if (options.follow && (options.no_wait || acquire.wait)) {
+    return bad("--follow waits for ever; leave --wait and --no-wait out");
+  }
+  if (options.rest && !options.follow) {
+    return bad("--rest needs --follow");
   }
   if (options.command.empty() || options.command.front().empty()) {
     return bad("there is no command to run; write: holdfast run NAME -- COMMAND [ARGS...]");

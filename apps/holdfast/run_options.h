@@ -19,6 +19,8 @@ struct RunOptions {
   bool shared = false;
   bool no_renew = false;
   OnLost on_lost = OnLost::term;
+  bool follow = false;  // stand again after the command's end, or a loss
+  std::optional<Duration> rest;
   std::vector<std::string> command;
 };
 

@@ -13,6 +13,8 @@
 #include <stop_token>
 #include <system_error>
 
+#include "exit_status.h"
+
 namespace holdfast::command {
 namespace {
 
@@ -25,6 +27,10 @@ constexpr Duration kPatienceAfterKill = 2s;
 
 bool is_terminal_stop(int number) {
   return number == SIGTSTP || number == SIGTTIN || number == SIGTTOU;
+}
+
+bool is_request_to_end(int number) {
+  return number == SIGTERM || number == SIGINT || number == SIGHUP || number == SIGQUIT;
 }
 
 void ring(int fd) noexcept {
@@ -103,8 +109,13 @@ void Supervisor::handle_signal(int number) {
   } else if (number == SIGCONT) {
     resume();
   } else if (!status_) {
+    interrupted_ = interrupted_ || is_request_to_end(number);
     parts_.child.signal(number);
   }
+}
+
+bool Supervisor::was_interrupted() const noexcept {
+  return interrupted_ || status_ == kSignalBase + SIGINT || status_ == kSignalBase + SIGQUIT;
 }
 
 void Supervisor::handle_stop(int number) {

@@ -39,6 +39,9 @@ class Supervisor {
   // Until the command has ended: what a shell calls $?.
   int run();
 
+  // Somebody wanted the command to end: by a signal to us, or at the terminal.
+  bool was_interrupted() const noexcept;
+
  private:
   void handle_signal(int number);
   void handle_stop(int number);
@@ -53,6 +56,7 @@ class Supervisor {
   Duration margin_;  // how long before the deadline SIGKILL is sent
   Descriptor lost_;  // readable once the lock is lost
   bool ending_ = false;
+  bool interrupted_ = false;
   std::optional<std::chrono::steady_clock::time_point> killed_at_;
   std::optional<int> status_;
 };

@@ -4,6 +4,7 @@
 #include <holdfast/inspect.h>
 #include <holdfast/lease.h>
 #include <holdfast/options.h>
+#include <holdfast/several.h>
 #include <holdfast/versioned.h>
 #include <functional>
 #include <memory>
@@ -15,6 +16,7 @@ namespace holdfast {
 
 namespace client {
 class Service;  // what a Client is made of; private to the library
+class Several;
 class Tasks;
 }  // namespace client
 
@@ -41,6 +43,21 @@ class Client {
 
   // acquire() with wait = 0.
   Result<Lease> try_acquire(std::string_view name, AcquireOptions options = {});
+
+  // All of them or none. The order in which they are named does not matter:
+  // two callers never wait for each other in a circle, as long as nobody waits
+  // for further locks while it holds some of these. Options are those of each
+  // lock; `wait` is for all together. While it waits for one, it holds only
+  // those that come before it in the order of names.
+  // invalid_argument: no names, or the same twice. Else as acquire().
+  Result<LeaseSet> acquire_all(std::vector<Want> wants, const AcquireOptions& options = {});
+
+  // Up to `at_most` of these locks, those that nobody holds: for workers that
+  // must not pick the same job. Asks in random order, so that workers seldom
+  // meet, and for many in one round trip. Empty if none is free. `wait` does
+  // not apply. An error only if nothing was taken.
+  Result<std::vector<Lease>> claim_any(const std::vector<std::string>& names,
+                                       std::size_t at_most = 1, const AcquireOptions& options = {});
 
   // Acquires without blocking the caller. `done` is called exactly once, on any
   // thread that uses this client: it must not wait for the client or throw, but
@@ -86,6 +103,8 @@ class Client {
   friend class SharedMutex;
   friend class Semaphore;
   friend class client::Tasks;
+  friend class Worker;
+  friend class client::Several;
   explicit Client(std::shared_ptr<client::Service> service) noexcept;
   std::shared_ptr<client::Service> service_;
 };

@@ -8,6 +8,8 @@
 #include <holdfast/mutex.h>
 #include <holdfast/options.h>
 #include <holdfast/semaphore.h>
+#include <holdfast/several.h>
 #include <holdfast/shared_mutex.h>
 #include <holdfast/task.h>
 #include <holdfast/versioned.h>
+#include <holdfast/worker.h>

@@ -14,6 +14,7 @@ namespace holdfast {
 namespace client {
 class LeaseHandle;  // what a Lease is made of; private to the library
 class Guard;
+class Several;
 }  // namespace client
 
 // Why lost() fired.
@@ -76,6 +77,7 @@ class Lease {
  private:
   friend class Client;
   friend class client::Guard;
+  friend class client::Several;
   std::unique_ptr<client::LeaseHandle> handle_;
 };
 

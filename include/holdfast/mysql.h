@@ -1,9 +1,12 @@
 #pragma once
 
 #include <holdfast/error.h>
+#include <holdfast/job_table.h>
 #include <holdfast/lease.h>
 #include <holdfast/own_row.h>
 #include <holdfast/versioned.h>
+#include <cstdint>
+#include <string_view>
 
 struct st_mysql;  // MYSQL, as libmariadb's mysql.h calls it
 
@@ -35,5 +38,20 @@ Result<void> guarded_commit(const Lease& lease, st_mysql* connection);
 // invalid_argument names the field. unavailable: the statement failed; what it
 // says of the transaction is the server's. outcome_unknown: no answer came.
 Result<WriteOutcome> update_row(st_mysql* connection, const RowUpdate& update);
+
+// Takes up to `at_most` open rows of a job table of your own, rows that nobody
+// else takes: marks them as taken by a new claim and returns their keys, first
+// in the order of keys. Empty if none is open. No Client is needed. With FOR
+// UPDATE SKIP LOCKED from MySQL 8.0.1 and MariaDB 10.6 on; older servers get
+// one conditional UPDATE, which waits for rows that others are taking.
+// In a transaction that is open on the connection the marks belong to it; else
+// they are committed at once, and collisions are tried again.
+// invalid_argument names the field; unavailable; outcome_unknown.
+Result<ClaimedJobs> claim(st_mysql* connection, const JobTable& table, std::uint32_t at_most = 1);
+
+// Gives a claimed row its final status, if it still is that claim's.
+// lease_lost: somebody else took it over (see JobTable::again_after).
+Result<void> complete(st_mysql* connection, const JobTable& table, std::string_view claim,
+                      std::string_view key, std::string_view status);
 
 }  // namespace holdfast::mysql

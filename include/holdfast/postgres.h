@@ -1,9 +1,12 @@
 #pragma once
 
 #include <holdfast/error.h>
+#include <holdfast/job_table.h>
 #include <holdfast/lease.h>
 #include <holdfast/own_row.h>
 #include <holdfast/versioned.h>
+#include <cstdint>
+#include <string_view>
 
 struct pg_conn;  // PGconn, as libpq-fe.h calls it
 
@@ -34,5 +37,19 @@ Result<void> guarded_commit(const Lease& lease, pg_conn* connection);
 // invalid_argument names the field. unavailable: the statement failed; what it
 // says of the transaction is the server's. outcome_unknown: no answer came.
 Result<WriteOutcome> update_row(pg_conn* connection, const RowUpdate& update);
+
+// Takes up to `at_most` open rows of a job table of your own, rows that nobody
+// else takes (FOR UPDATE SKIP LOCKED): marks them as taken by a new claim and
+// returns their keys, in their order. Empty if none is open. No Client is
+// needed. In a transaction that is open on the connection the marks belong to
+// it, else they are committed at once.
+// invalid_argument names the field; unsupported before PostgreSQL 9.5;
+// unavailable; outcome_unknown.
+Result<ClaimedJobs> claim(pg_conn* connection, const JobTable& table, std::uint32_t at_most = 1);
+
+// Gives a claimed row its final status, if it still is that claim's.
+// lease_lost: somebody else took it over (see JobTable::again_after).
+Result<void> complete(pg_conn* connection, const JobTable& table, std::string_view claim,
+                      std::string_view key, std::string_view status);
 
 }  // namespace holdfast::postgres

@@ -4,6 +4,7 @@
 
 #include "base/ids.h"
 #include "client/service.h"
+#include "client/store_id.h"
 
 namespace holdfast {
 Owner Owner::make() {
@@ -80,7 +81,11 @@ Result<void> Client::resize(std::string_view name, std::uint32_t total) {
 }
 
 Result<void> Client::init() {
-  return service_->engine().and_then([](auto* engine) { return engine->init(); });
+  auto done = service_->engine().and_then([](auto* engine) { return engine->init(); });
+  if (done && capabilities().values) {
+    return client::store_id(*service_).map([](const std::string&) {});
+  }
+  return done;
 }
 
 Result<std::string> Client::init_script() {

@@ -44,11 +44,21 @@ class Service : public std::enable_shared_from_this<Service> {
   void acquire_then(std::string_view name, const AcquireOptions& options,
                     std::function<void(Result<Lease>)> done);
   Result<void> release(core::ClaimId claim);
+  // service_several.cc: many at once, in as few batches as the lanes allow.
+  // The wishes must be tries. At `deadline` and at `stop` the open ones end.
+  std::vector<Result<Lease>> try_each(std::span<const Wish> wishes, base::Time deadline,
+                                      const std::stop_token& stop);
+  std::vector<Result<void>> release_each(std::span<const core::ClaimId> claims);
+  void release_each_in_background(std::span<const core::ClaimId> claims) noexcept;
   void release_in_background(core::ClaimId claim) noexcept;
   Result<void> flush(Duration at_most);
   // Ends all waits begun by acquire_then().
   void cancel_async();
   Result<std::uint32_t> ask(std::string_view name, core::Operation operation);
+
+  // What store_id() found.
+  std::optional<std::string> known_store_id();
+  void remember_store_id(std::string id);
 
   // The engine itself, for what needs no coordination. Not after fork().
   Result<engine::Engine*> engine();
@@ -126,6 +136,7 @@ class Service : public std::enable_shared_from_this<Service> {
   std::vector<std::pair<core::ClaimId, ErrorCode>> cancellations_;
   bool active_ = false;  // something happened since the last tidy()
   bool stopping_ = false;
+  std::string store_id_;  // once it is known
   std::condition_variable drained_;
 
   const Duration ride_;                  // see Engine::ride
@@ -151,6 +162,14 @@ class LeaseHandle {
   Result<engine::Engine*> engine() { return service_->engine(); }
   Result<void> release();
   void release_in_background() noexcept;
+
+  // All of them at once, one result each.
+  static std::vector<Result<void>> release_each(std::span<LeaseHandle* const> handles);
+  static void release_each_in_background(std::span<LeaseHandle* const> handles) noexcept;
+
+  bool shares_service_with(const LeaseHandle& other) const noexcept {
+    return service_ == other.service_;
+  }
 
  private:
   std::shared_ptr<Service> service_;

@@ -92,6 +92,12 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"MaxHold",
                 {"run", "x", "--max-hold", "0", "--", "true"},
                 "--max-hold must be longer than 0"},
+        Mistake{"FollowAndWait",
+                {"run", "x", "--follow", "--wait", "3s", "--", "true"},
+                "--follow waits for ever"},
+        Mistake{"RestWithoutFollow",
+                {"run", "x", "--rest", "3s", "--", "true"},
+                "--rest needs --follow"},
         Mistake{
             "Interval", {"watch", "--interval", "0"}, "--interval must lie between 10ms and 1h"},
         Mistake{"TooMany", {"show", "x", "y"}, "unexpected 'y'; see 'holdfast show --help'"},

@@ -81,7 +81,7 @@ _holdfast() {
     --ttl | --max-hold | --at-most | --at-least) _holdfast_reply '10s 30s 1m 5m 1h' && return ;;
     --wait | -w) _holdfast_reply '0 10s 1m forever' && return ;;
     --once-per) _holdfast_reply '50m 23h' && return ;;
-    --grace | --interval) _holdfast_reply '100ms 500ms 1s 5s' && return ;;
+    --grace | --interval | --rest) _holdfast_reply '100ms 500ms 1s 5s' && return ;;
     --permits) _holdfast_reply '1/2 1/3 1/4 1/8' && return ;;
     --on-lost) _holdfast_reply 'term ignore' && return ;;
     --scenario) _holdfast_reply 'U1 U32 C16 H4 P2 W100 W1000 W1000n W50p L100k' && return ;;
@@ -96,7 +96,7 @@ _holdfast() {
   fi
   case $command in
     run)
-      options='--wait --no-wait --ttl --shared --permits --on-lost --max-hold --no-renew --grace --label --'
+      options='--wait --no-wait --ttl --shared --permits --on-lost --max-hold --no-renew --grace --follow --rest --label --'
       ;;
     watch) options='--interval' ;;
     release) options='--force --now' ;;

@@ -8,6 +8,9 @@
 //   cycle NAME COUNT FILE [acquire's options]
 //                               -> ok | error ...; COUNT turns inside the lock, each a
 //                                  fenced write, checking that nobody else is inside
+//   jobs PREFIX FILE AT_ONCE [acquire's options]
+//                               -> ok; claims and completes the jobs of a JobLedger,
+//                                  AT_ONCE at a time, until none is open
 //   block                       -> ok; holds the write lock of the SQLite file itself
 //   close                       -> ok; drops all leases and the client in good order
 #include <holdfast/holdfast.h>
@@ -27,8 +30,10 @@
 #include <stop_token>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "support/fenced_file.h"
+#include "support/job_ledger.h"
 
 namespace {
 
@@ -40,9 +45,9 @@ struct Held {
   std::optional<std::stop_callback<std::function<void()>>> watch;
 };
 
-class Worker {
+class Servant {
  public:
-  explicit Worker(std::string url) : url_{std::move(url)} {}
+  explicit Servant(std::string url) : url_{std::move(url)} {}
 
   std::string obey(const std::string& line) {
     std::istringstream words{line};
@@ -53,6 +58,7 @@ class Worker {
     if (verb == "status") return status(words);
     if (verb == "write") return write(words);
     if (verb == "cycle") return cycle(words);
+    if (verb == "jobs") return jobs(words);
     if (verb == "block") return block();
     if (verb == "close") return close();
     return "error unknown command " + verb;
@@ -145,6 +151,28 @@ class Worker {
     return "ok";
   }
 
+  std::string jobs(std::istringstream& words) {
+    std::string prefix;
+    std::string file;
+    std::size_t at_once = 1;
+    words >> prefix >> file >> at_once;
+    const AcquireOptions how = options(words);
+    const test::JobLedger ledger{file};
+    while (true) {
+      std::vector<std::string> names;
+      for (const int job : ledger.open_jobs()) names.push_back(prefix + std::to_string(job));
+      if (names.empty()) return "ok";
+      auto claimed = client().claim_any(names, at_once, how);
+      if (!claimed) return failure(claimed.error());
+      for (Lease& lease : *claimed) {
+        const int job = std::stoi(lease.name().substr(prefix.size()));
+        const std::uint64_t token = lease.token().value_or(0);
+        if (ledger.begin(job, token)) ledger.complete(job, token);
+      }
+      if (claimed->empty()) std::this_thread::sleep_for(std::chrono::milliseconds{10});
+    }
+  }
+
   std::string block() {
     const std::string path = url_.substr(url_.find(':') + 1);
     sqlite3* handle = nullptr;
@@ -207,7 +235,7 @@ class Lines {
 
 int main(int argc, char** argv) {
   if (argc != 2) return 64;
-  Worker worker{argv[1]};
+  Servant worker{argv[1]};
   Lines lines;
   while (true) {
     try {
