@@ -57,6 +57,7 @@ TaskOutcome TaskRun::finish(TaskStatus status, std::string_view message) {
   if (std::exchange(run.finished, true)) {
     return {.end = TaskEnd::failed, .why = "the run was finished before"};
   }
+  status = status == TaskStatus::running ? TaskStatus::failed : status;
   TaskOutcome outcome{.end = TaskEnd::ran, .why = std::string{message}};
   const auto lose = [&](std::string_view why) {
     status = TaskStatus::lost;

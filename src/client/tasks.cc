@@ -103,6 +103,18 @@ std::string words_for(TaskStatus status) {
   }
 }
 
+// The last run left a hold-off.
+std::optional<TaskOutcome> not_due(const Found& found) {
+  if (found.hold_off <= Duration::zero()) {
+    return std::nullopt;
+  }
+  std::string what =
+      found.task ? words_for(found.task->last.status) + " on " + found.task->last.host : "ran";
+  return TaskOutcome{.end = TaskEnd::skipped,
+                     .why = "it " + std::move(what) + " not long ago",
+                     .until = from_now(found.hold_off)};
+}
+
 TaskRunInfo info_of(const StoredRun& run) {
   TaskRunInfo info{.status = run.status, .begin = calendar(run.begin)};
   if (run.end != 0 && run.status != TaskStatus::running) {
@@ -162,6 +174,15 @@ Result<TaskStart> Tasks::begin(const TaskGuard& guard) {
   if (!terms) {
     return tl::unexpected{std::move(terms.error())};
   }
+  // Before anything is locked: who comes at the right moment must not meet one
+  // who came too early and only wanted to look.
+  auto found = find(*service_, record_name(guard));
+  if (!found) {
+    return tl::unexpected{std::move(found.error())};
+  }
+  if (auto early = not_due(*found)) {
+    return TaskStart{.run = std::nullopt, .skipped = *std::move(early)};
+  }
   AcquireOptions options{.ttl = terms->ttl, .wait = Duration::zero()};
   options.renew = terms->renewed_for > Duration::zero();
   if (options.renew) {
@@ -184,14 +205,8 @@ Result<TaskStart> Tasks::begin_locked(const TaskGuard& guard, Lease lease, Durat
     if (!found) {
       return tl::unexpected{std::move(found.error())};
     }
-    if (found->hold_off > Duration::zero()) {
-      const std::string what =
-          found->task ? words_for(found->task->last.status) + " on " + found->task->last.host
-                      : "ran";
-      return TaskStart{.run = std::nullopt,
-                       .skipped = {.end = TaskEnd::skipped,
-                                   .why = "it " + what + " not long ago",
-                                   .until = from_now(found->hold_off)}};
+    if (auto early = not_due(*found)) {
+      return TaskStart{.run = std::nullopt, .skipped = *std::move(early)};
     }
     StoredTask record{.last = {.host = base::host_name(), .pid = getpid(), .message = ""},
                       .previous = std::nullopt};

@@ -120,6 +120,7 @@ TEST_F(Task, ACommandThatCannotRunIsFoundBeforeAnythingIsLocked) {
   EXPECT_EQ(call({"task", "ls", "--json"}).out, "[]\n");
 }
 
+#ifndef HOLDFAST_WITHOUT_REDIS
 // Two hosts, two hours apart, one store: its clock decides.
 TEST_F(Task, TheHostsClocksDoNotMatter) {
   HOLDFAST_SKIP_IF_MISSING(missing_program("redis-server"));
@@ -140,6 +141,8 @@ TEST_F(Task, TheHostsClocksDoNotMatter) {
   EXPECT_EQ(at("+2h", "30m"), 75);
   EXPECT_EQ(at("+0h", "30m"), 75);
 }
+
+#endif
 
 struct TaskMistake {
   Words words;
@@ -169,6 +172,7 @@ TEST_F(Task, MistakesAreExplained) {
   }
 }
 
+#ifndef HOLDFAST_WITHOUT_REDIS
 TEST_F(Task, AStoreWithoutValuesIsRefused) {
   HOLDFAST_SKIP_IF_MISSING(missing_program("redis-server"));
   const Called called =
@@ -178,6 +182,7 @@ TEST_F(Task, AStoreWithoutValuesIsRefused) {
   EXPECT_NE(called.err.find("redis with strategy=simple keeps no values"), std::string::npos)
       << called.err;
 }
+#endif
 
 }  // namespace
 }  // namespace holdfast::test
