@@ -268,7 +268,7 @@ void Coordinator::carry_out(Line& line, const LocalQueue::Steps& steps, Time now
         [&](const auto& what) {
           using Step = std::decay_t<decltype(what)>;
           if constexpr (std::is_same_v<Step, LocalQueue::Stand>) {
-            stand(line, what, what.after ? std::exchange(receiver, nullptr) : nullptr);
+            stand(line, what, now, what.after ? std::exchange(receiver, nullptr) : nullptr);
           } else if constexpr (std::is_same_v<Step, LocalQueue::GiveBack>) {
             const Tenancy* tenancy = find_tenancy(what.tenancy);
             const bool was_held = tenancy != nullptr && tenancy->phase == Phase::held;
@@ -295,7 +295,7 @@ void Coordinator::carry_out(Line& line, const LocalQueue::Steps& steps, Time now
   forget_line_if_idle(line);
 }
 
-void Coordinator::stand(Line& line, const LocalQueue::Stand& step,
+void Coordinator::stand(Line& line, const LocalQueue::Stand& step, Time now,
                         std::shared_ptr<AnswerReceiver> receiver) {
   Tenancy& tenancy = tenancies_[step.tenancy];
   tenancy.request = config_.new_id();
@@ -312,8 +312,35 @@ void Coordinator::stand(Line& line, const LocalQueue::Stand& step,
     forget_tenancy(*step.after);
   } else {
     answer(receiver, 0);
+    // The last of a tenancy's users has it. Often not for long, and then giving
+    // back and asking again are one step.
+    if (config_.ride > Duration::zero() && line.queue.taken_by_us()) {
+      outbox_.push_later(std::move(errand), now + config_.ride);
+      return;
+    }
   }
   outbox_.push(std::move(errand));
+}
+
+// Whoever of us is next in line has not been sent to the store yet: then one
+// step does both.
+bool Coordinator::stands_unheard(Line& line, core::RequestId given_back, Duration ttl,
+                                 std::shared_ptr<AnswerReceiver>& receiver) {
+  const auto next = line.queue.first_waiting();
+  std::optional<Errand> unsent = next ? outbox_.take_back(*next) : std::nullopt;
+  if (!unsent) {
+    return false;
+  }
+  const auto* acquire = std::get_if<core::Acquire>(&unsent->command.operation);
+  const bool joins = acquire != nullptr && !unsent->unsure && acquire->queue;
+  if (joins) {
+    unsent->command.operation = core::Requeue{given_back, core::Acquire{*acquire}};
+    unsent->receiver = std::move(receiver);
+    unsent->ttl = ttl;
+    ++releases_;
+  }
+  outbox_.push(std::move(*unsent));
+  return joins;
 }
 
 void Coordinator::give_back(Line& line, TenancyId id, Time now,
@@ -336,6 +363,9 @@ void Coordinator::give_back(Line& line, TenancyId id, Time now,
     if (!heard) {
       return;
     }
+  }
+  if (!asked && stands_unheard(line, request, ttl, receiver)) {
+    return;
   }
   push_release(*line.name, request, ttl, now, std::move(receiver));
   // Whoever of us stands in the queue may have been granted by this release.

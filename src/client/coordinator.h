@@ -74,6 +74,7 @@ class Coordinator {
     core::SessionId session;
     std::size_t lanes = 1;
     bool tokens = true;  // the engine hands out fencing tokens
+    Duration ride{};     // see Engine::ride
     Duration backstop_poll = kBackstopPoll;
     // How long an unanswered acquire or release is retried before the caller
     // learns that its outcome is unknown.
@@ -97,7 +98,7 @@ class Coordinator {
 
   // --- the store
   std::size_t lanes() const noexcept { return outbox_.lanes(); }
-  std::size_t lane_of(std::string_view name) const noexcept { return outbox_.lane_of(name); }
+  std::size_t lane_of(const std::string& name) const { return outbox_.lane_of(name); }
   std::span<const core::Command> start_batch(std::size_t lane, core::Time now) {
     return outbox_.start(lane, now);
   }
@@ -183,8 +184,10 @@ class Coordinator {
   void forget_line_if_idle(Line& line);
   void carry_out(Line& line, const core::LocalQueue::Steps& steps, core::Time now,
                  std::shared_ptr<AnswerReceiver> receiver = nullptr);
-  void stand(Line& line, const core::LocalQueue::Stand& step,
+  void stand(Line& line, const core::LocalQueue::Stand& step, core::Time now,
              std::shared_ptr<AnswerReceiver> receiver);
+  bool stands_unheard(Line& line, core::RequestId given_back, Duration ttl,
+                      std::shared_ptr<AnswerReceiver>& receiver);
   void give_back(Line& line, core::TenancyId id, core::Time now,
                  std::shared_ptr<AnswerReceiver> receiver);
   void admit(Line& line, const core::LocalQueue::Admit& step, core::Time now);

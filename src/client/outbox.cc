@@ -28,17 +28,49 @@ bool asks_for(const Errand& errand, core::TenancyId tenancy) {
 
 }  // namespace
 
-std::size_t Outbox::lane_of(std::string_view name) const noexcept {
-  return std::hash<std::string_view>{}(name) % lanes_.size();
+std::size_t Outbox::lane_of(const std::string& name) const {
+  if (lanes_.size() == 1) {
+    return 0;
+  }
+  const auto it = pins_.find(name);
+  return it == pins_.end() ? free_lane() : it->second.lane;
 }
 
-Outbox::Lane& Outbox::lane_of(const Errand& errand) {
-  return lanes_[lane_of(errand.command.name)];
+std::size_t Outbox::free_lane() const noexcept {
+  const auto queued = [](const Lane& lane) { return lane.queue.size() + lane.upkeep.size(); };
+  const auto best = std::ranges::max_element(lanes_, [&](const Lane& a, const Lane& b) {
+    const bool a_free = a.on_its_way.empty();
+    const bool b_free = b.on_its_way.empty();
+    if (a_free != b_free) {
+      return b_free;
+    }
+    return a_free ? queued(a) < queued(b) : queued(a) > queued(b);
+  });
+  return static_cast<std::size_t>(best - lanes_.begin());
+}
+
+Outbox::Lane& Outbox::pin(const Errand& errand) {
+  if (lanes_.size() == 1) {
+    return lanes_.front();
+  }
+  const auto [it, fresh] = pins_.try_emplace(errand.command.name);
+  if (fresh) {
+    it->second.lane = free_lane();
+  }
+  ++it->second.commands;
+  return lanes_[it->second.lane];
+}
+
+void Outbox::unpin(const std::string& name) {
+  const auto it = pins_.find(name);
+  if (it != pins_.end() && --it->second.commands == 0) {
+    pins_.erase(it);
+  }
 }
 
 void Outbox::push(Errand errand) {
   hurry_releases(errand);
-  Lane& lane = lane_of(errand);
+  Lane& lane = pin(errand);
   (is_upkeep(errand) ? lane.upkeep : lane.queue).push_back(std::move(errand));
 }
 
@@ -52,7 +84,7 @@ void Outbox::hurry_releases(const Errand& errand) {
     const bool frees = it->second.command.name == errand.command.name &&
                        std::holds_alternative<core::Release>(it->second.command.operation);
     if (frees) {
-      lane_of(it->second).queue.push_back(std::move(it->second));
+      pin(it->second).queue.push_back(std::move(it->second));
     }
     it = frees ? retries_.erase(it) : std::next(it);
   }
@@ -80,6 +112,7 @@ std::optional<Errand> Outbox::take_back(core::TenancyId tenancy) {
     if (it != lane.queue.end()) {
       Errand errand = std::move(*it);
       lane.queue.erase(it);
+      unpin(errand.command.name);
       return errand;
     }
   }
@@ -120,6 +153,7 @@ std::vector<Errand> Outbox::finish(std::size_t index) {
   std::vector<Errand> errands = std::exchange(lane.on_its_way, {});
   for (std::size_t i = 0; i < errands.size(); ++i) {
     errands[i].command = std::move(lane.commands[i]);
+    unpin(errands[i].command.name);
   }
   lane.commands.clear();
   return errands;

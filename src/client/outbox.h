@@ -6,7 +6,9 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "core/commands.h"
@@ -42,6 +44,9 @@ struct Errand {
 // on its way rides in the next one. Commands for one name keep their order,
 // but for upkeep (renewals and heartbeats): many leases that are due at once
 // must not hold up the callers, nor the other way round.
+// So a name stays on its lane while a command for it is there; afterwards it
+// may have any. A lane that is free and has something to send already comes
+// first, so that a release finds company.
 class Outbox {
  public:
   explicit Outbox(std::size_t lanes) : lanes_(lanes) {}
@@ -62,7 +67,8 @@ class Outbox {
   std::vector<Errand> finish(std::size_t lane);
 
   std::size_t lanes() const noexcept { return lanes_.size(); }
-  std::size_t lane_of(std::string_view name) const noexcept;
+  // Where the next command for this name would go.
+  std::size_t lane_of(const std::string& name) const;
   // Nothing to send, nothing on its way.
   bool empty() const noexcept;
 
@@ -74,11 +80,19 @@ class Outbox {
     std::vector<core::Command> commands;  // theirs, in one piece for the engine
   };
 
-  Lane& lane_of(const Errand& errand);
+  struct Pin {
+    std::size_t lane = 0;
+    std::size_t commands = 0;
+  };
+
+  Lane& pin(const Errand& errand);
+  void unpin(const std::string& name);
+  std::size_t free_lane() const noexcept;
   void hurry_releases(const Errand& errand);
   static void send(Lane& lane, std::deque<Errand>& from, std::size_t up_to, core::Time now);
 
   std::vector<Lane> lanes_;
+  std::unordered_map<std::string, Pin> pins_;  // if there are several lanes
   std::multimap<core::Time, Errand> retries_;
 };
 

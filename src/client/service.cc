@@ -52,10 +52,8 @@ class Service::Habit {
     times_ = now - released_ < kAtOnce ? std::min(times_ + 1, kSure) : 0;
   }
   // Will it ask again at once?
-  bool releases(base::Time now) noexcept {
-    released_ = now;
-    return times_ == kSure;
-  }
+  bool is_sure() const noexcept { return times_ == kSure; }
+  void released(base::Time now) noexcept { released_ = now; }
 
  private:
   static constexpr Duration kAtOnce = std::chrono::microseconds{50};
@@ -140,6 +138,7 @@ Result<std::shared_ptr<Service>> Service::open(std::unique_ptr<engine::Engine> e
   Coordinator::Config config;
   config.session = session;
   config.lanes = engine->lanes();
+  config.ride = engine->ride();
   config.tokens = engine->capabilities().token != TokenKind::none;
   config.backstop_poll = std::min(options.backstop_poll, kLongestWait);
   std::shared_ptr<Service> service{new Service{std::move(engine), std::move(config)},
@@ -252,7 +251,7 @@ Result<Lease> Service::acquire(std::string_view name, const AcquireOptions& opti
            {options.stop.stop_possible()
                 ? std::min(deadline, base::BootClock::now() + kStoppablePatience)
                 : deadline},
-           Lead::must, coordinator_.lane_of(name));
+           Lead::must, coordinator_.lane_of(std::string{name}));
   std::optional<std::stop_callback<std::function<void()>>> watch;
   if (options.stop.stop_possible()) {
     watch.emplace(options.stop, [caller] { caller->interrupt(); });
@@ -327,8 +326,9 @@ void Service::release_in_background(core::ClaimId claim) noexcept {
   std::unique_lock lock{mutex_};
   const base::Time now = base::BootClock::now();
   coordinator_.release(claim, nullptr, now);
-  const bool rides = ride_ > Duration::zero() && Habit::of(*this).releases(now);
+  const bool rides = ride_ > Duration::zero() && Habit::of(*this).is_sure();
   pump(lock, engine::Patience::none, rides ? Lead::ride : Lead::may);
+  Habit::of(*this).released(base::BootClock::now());
 }
 
 Result<void> Service::flush(Duration at_most) {

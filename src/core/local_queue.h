@@ -108,6 +108,7 @@ class LocalQueue {
   std::vector<ClaimId> in_line() const;
   // The tenancy that has been waiting longest for the store's grant.
   std::optional<TenancyId> first_waiting() const;
+  bool taken_by_us() const;
 
   std::size_t waiting() const noexcept { return line_.size(); }
   bool idle() const noexcept { return line_.empty() && tenancies_.empty(); }
@@ -154,7 +155,6 @@ class LocalQueue {
   Tenancy* standing();
   Tenancy* open_for(const Terms& terms, Time now);
   Time passes_until(const Terms& next) const;
-  bool taken_by_us() const;
   Tenancy& stand(const Claim& claim, bool strict, std::optional<TenancyId> after, Steps& steps);
   void admit(Tenancy& tenancy, ClaimId claim, Steps& steps);
   void admit_from_line(Time now, Steps& steps);

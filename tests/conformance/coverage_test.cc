@@ -47,6 +47,7 @@ TEST(Coverage, HarnessesClaimWhatTheirEnginesDeclare) {
     EXPECT_EQ(entry.claims.shared, row.shared);
     EXPECT_EQ(entry.claims.permits, row.permits);
     EXPECT_EQ(entry.claims.lease, row.lease);
+    EXPECT_EQ(entry.claims.survives, row.exclusion != ExclusionBy::session);
     EXPECT_EQ(entry.claims.values, row.values);
     EXPECT_EQ(entry.claims.event,
               row.wake_up == WakeUp::event || row.wake_up == WakeUp::event_herd);

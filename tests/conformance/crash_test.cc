@@ -10,8 +10,12 @@ namespace holdfast::test {
 namespace {
 
 class Crash : public Conformance {};
+class CrashWithinTtl : public Conformance {};
+class CrashOfASession : public Conformance {};
 class CrashInTheQueue : public Conformance {};
 HOLDFAST_RUN_ON(Crash, harnesses_with(&Claims::processes));
+HOLDFAST_RUN_ON(CrashWithinTtl, harnesses_with(&Claims::processes, &Claims::survives));
+HOLDFAST_RUN_ON(CrashOfASession, harnesses_without(&Claims::survives));
 HOLDFAST_RUN_ON(CrashInTheQueue, harnesses_with(&Claims::processes, &Claims::fair));
 
 TEST_P(Crash, AKilledHoldersLockPassesToWhoWaits) {
@@ -36,11 +40,18 @@ TEST_P(Crash, AKilledHoldersLockIsFreeForWhoComesLater) {
   EXPECT_THAT(open()->try_acquire(name()), IsOk());
 }
 
-TEST_P(Crash, UntilItsTtlIsOverAKilledHolderKeepsOthersOut) {
+TEST_P(CrashWithinTtl, AKilledHolderKeepsOthersOut) {
   WorkerProcess worker{harness().url()};
   worker.expect_token("acquire a " + name() + ttl_word(60000ms));
   worker.kill();
   EXPECT_THAT(open()->acquire(name(), {.wait = 100ms}), FailsWith(ErrorCode::timed_out));
+}
+
+TEST_P(CrashOfASession, AKilledHoldersLockIsFreeWhateverItsTtl) {
+  WorkerProcess worker{harness().url()};
+  worker.expect_token("acquire a " + name() + " ttl=3600000");
+  worker.kill();
+  EXPECT_THAT(open()->acquire(name(), {.wait = kPatience}), IsOk());
 }
 
 TEST_P(Crash, AProcessThatEndsInGoodOrderLeavesNothing) {

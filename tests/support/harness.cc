@@ -81,10 +81,15 @@ std::span<const HarnessEntry> harnesses() {
     list.push_back(mysql_timestamp_harness());
     list.push_back(mysql_slots_harness());
     list.push_back(mysql_status_harness());
+    list.push_back(mysql_row_harness());
+    list.push_back(mysql_upsert_harness());
+    list.push_back(mysql_advisory_harness());
 #endif
 #ifndef HOLDFAST_WITHOUT_POSTGRES
     list.push_back(postgres_lease_harness());
     list.push_back(postgres_shedlock_harness());
+    list.push_back(postgres_row_harness());
+    list.push_back(postgres_advisory_harness());
 #endif
 #ifndef HOLDFAST_WITHOUT_REDIS
     list.push_back(redis_fair_harness());

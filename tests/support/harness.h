@@ -21,6 +21,7 @@ struct Claims {
   bool shared = true;     // readers and writers
   bool permits = true;    // semaphores
   bool lease = true;      // a ttl of the caller's choice
+  bool survives = true;   // a lock outlives the connection that took it, and needs none
   bool event = true;      // waiters are told; they need not ask
   bool processes = true;  // reachable from other processes, by url()
   bool outage = true;     // begin_outage() works
@@ -67,6 +68,9 @@ class Harness {
   // Waits until the store no longer counts the grant as held.
   void let_expire(const Lease& lease);
 
+  // How many locks a client of url() may hold at the same time.
+  virtual std::size_t most_at_once() const { return static_cast<std::size_t>(-1); }
+
   // Memory of this process that the store itself may fill up to a bound of its
   // own, as a page cache: no leak of ours.
   virtual std::size_t cache_bytes() const { return 0; }
@@ -112,6 +116,8 @@ HarnessEntry memory_harness();
 HarnessEntry sqlite_harness();
 HarnessEntry postgres_lease_harness();
 HarnessEntry postgres_shedlock_harness();
+HarnessEntry postgres_row_harness();
+HarnessEntry postgres_advisory_harness();
 HarnessEntry redis_fair_harness();
 HarnessEntry mysql_lease_harness();
 HarnessEntry mysql_shedlock_harness();
@@ -119,6 +125,9 @@ HarnessEntry mysql_insert_harness();
 HarnessEntry mysql_timestamp_harness();
 HarnessEntry mysql_slots_harness();
 HarnessEntry mysql_status_harness();
+HarnessEntry mysql_row_harness();
+HarnessEntry mysql_upsert_harness();
+HarnessEntry mysql_advisory_harness();
 HarnessEntry redis_simple_harness();
 HarnessEntry redis_redisson_harness();
 HarnessEntry redlock_harness();

@@ -45,8 +45,9 @@ class MysqlHarness : public Harness {
   std::string url() const override {
     const std::string url = "mysql://app@127.0.0.1:" + port_ + "/holdfast?prefix=" + prefix_;
     // Each classic has a table of its own, and calls it by another name.
-    return strategy_ == "lease" ? url
-                                : url + "&strategy=" + strategy_ + "&table=" + prefix_ + "classic";
+    return strategy_ == "lease" || strategy_ == "advisory"
+               ? url + "&strategy=" + strategy_
+               : url + "&strategy=" + strategy_ + "&table=" + prefix_ + "classic";
   }
   std::string impatient_url() const override { return url() + "&timeout=200ms"; }
   std::unique_ptr<Outage> begin_outage() override { return std::make_unique<ReadOnly>(port_); }
@@ -105,6 +106,52 @@ HarnessEntry mysql_slots_harness() {
 HarnessEntry mysql_status_harness() {
   return classic("status", []() -> std::unique_ptr<Harness> {
     return std::make_unique<MysqlHarness>("status");
+  });
+}
+
+namespace {
+
+// The session is the lease: each lock has a connection.
+class MysqlSessionHarness : public MysqlHarness {
+ public:
+  using MysqlHarness::MysqlHarness;
+
+  std::string url() const override {
+    return MysqlHarness::url() + "&max_sessions=" + std::to_string(kSessions);
+  }
+  std::size_t most_at_once() const override { return kSessions; }
+
+ private:
+  static constexpr std::size_t kSessions = 50;
+};
+
+template <typename Make>
+HarnessEntry by_session(std::string_view strategy, Make make) {
+  Claims claims = kClassic;
+  claims.event = true;
+  claims.lease = false;
+  claims.survives = false;
+  claims.outage = false;
+  return classic(strategy, make, claims);
+}
+
+}  // namespace
+
+HarnessEntry mysql_row_harness() {
+  return by_session("row", []() -> std::unique_ptr<Harness> {
+    return std::make_unique<MysqlSessionHarness>("row");
+  });
+}
+
+HarnessEntry mysql_upsert_harness() {
+  return by_session("upsert", []() -> std::unique_ptr<Harness> {
+    return std::make_unique<MysqlSessionHarness>("upsert");
+  });
+}
+
+HarnessEntry mysql_advisory_harness() {
+  return by_session("advisory", []() -> std::unique_ptr<Harness> {
+    return std::make_unique<MysqlSessionHarness>("advisory");
   });
 }
 

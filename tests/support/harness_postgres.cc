@@ -35,6 +35,56 @@ class PostgresHarness : public Harness {
 
 }  // namespace
 
+namespace {
+
+// The session is the lease: each lock has a connection.
+class PostgresSessionHarness : public Harness {
+ public:
+  explicit PostgresSessionHarness(const std::string& strategy)
+      : store_{shared_server_port("postgres"), strategy} {}
+
+  std::string url() const override {
+    return store_.url("max_sessions=" + std::to_string(kSessions));
+  }
+  std::size_t most_at_once() const override { return kSessions; }
+
+ private:
+  static constexpr std::size_t kSessions = 50;
+  PostgresStore store_;
+};
+
+constexpr Claims kBySession{.token = false,
+                            .fair = false,
+                            .shared = false,
+                            .permits = false,
+                            .lease = false,
+                            .survives = false,
+                            .outage = false};
+
+}  // namespace
+
+HarnessEntry postgres_row_harness() {
+  return {.engine = "postgres",
+          .strategy = "row",
+          .claims = kBySession,
+          .make = []() -> std::unique_ptr<Harness> {
+            return std::make_unique<PostgresSessionHarness>("row");
+          },
+          .missing = missing_postgres};
+}
+
+HarnessEntry postgres_advisory_harness() {
+  Claims claims = kBySession;
+  claims.shared = true;
+  return {.engine = "postgres",
+          .strategy = "advisory",
+          .claims = claims,
+          .make = []() -> std::unique_ptr<Harness> {
+            return std::make_unique<PostgresSessionHarness>("advisory");
+          },
+          .missing = missing_postgres};
+}
+
 HarnessEntry postgres_lease_harness() {
   return {.engine = "postgres",
           .strategy = "lease",

@@ -51,22 +51,45 @@ TEST(Outbox, SendsInOrderAndOneBatchAtATime) {
   EXPECT_TRUE(outbox.empty());
 }
 
-TEST(Outbox, ANameKeepsItsLane) {
+TEST(Outbox, ANameKeepsItsLaneWhileACommandIsThere) {
   Outbox outbox{4};
-  std::set<std::size_t> used;
-  for (int i = 0; i < 100; ++i) {
-    const std::string name = "name " + std::to_string(i);
-    outbox.push(errand(name, 1));
-    outbox.push(errand(name, 2, core::Release{}));
-    for (std::size_t lane = 0; lane < outbox.lanes(); ++lane) {
-      if (!outbox.start(lane, at(0s)).empty()) {
-        EXPECT_THAT(tenancies(outbox.finish(lane)), ElementsAre(1, 2));
-        used.insert(lane);
-      }
-    }
+  outbox.push(errand("a", 1));
+  const std::size_t lane = outbox.lane_of("a");
+  EXPECT_EQ(outbox.start(lane, at(0s)).size(), 1U);
+  outbox.push(errand("b", 2));
+  EXPECT_NE(outbox.lane_of("b"), lane) << "this lane is busy";
+  outbox.push(errand("a", 3, core::Release{}));
+  outbox.finish(lane);
+  EXPECT_EQ(outbox.lane_of("a"), lane);
+  outbox.push(errand("a", 4));
+  EXPECT_EQ(outbox.start(lane, at(0s)).size(), 2U);
+  EXPECT_THAT(tenancies(outbox.finish(lane)), ElementsAre(3, 4));
+}
+
+TEST(Outbox, AFreeLaneWithSomethingToSendComesFirst) {
+  Outbox outbox{3};
+  for (int i = 0; i < 10; ++i) {
+    outbox.push(errand("name " + std::to_string(i), 1));
   }
-  EXPECT_EQ(used.size(), 4U);
+  const std::size_t lane = outbox.lane_of("name 0");
+  EXPECT_EQ(outbox.start(lane, at(0s)).size(), 10U);
+  outbox.finish(lane);
   EXPECT_TRUE(outbox.empty());
+}
+
+TEST(Outbox, BusyLanesShareWhatComes) {
+  Outbox outbox{2};
+  outbox.push(errand("a", 1));
+  outbox.start(outbox.lane_of("a"), at(0s));
+  outbox.push(errand("b", 1));
+  outbox.start(outbox.lane_of("b"), at(0s));
+  for (int i = 0; i < 10; ++i) {
+    outbox.push(errand("name " + std::to_string(i), 2));
+  }
+  outbox.finish(0);
+  outbox.finish(1);
+  EXPECT_EQ(outbox.start(0, at(0s)).size(), 5U);
+  EXPECT_EQ(outbox.start(1, at(0s)).size(), 5U);
 }
 
 TEST(Outbox, LanesAreIndependent) {

@@ -6,6 +6,7 @@
 #include "engine/batch.h"
 #include "engines/mysql/mysql_classic.h"
 #include "engines/mysql/mysql_row_update.h"
+#include "engines/mysql/mysql_session_locks.h"
 
 namespace holdfast::engines {
 namespace {
@@ -24,6 +25,9 @@ std::span<const Capabilities> capability_rows() {
     for (const ClassicForm& form : classic_forms()) {
       all.push_back(MysqlClassic::row(form));
     }
+    for (const std::string_view strategy : kMysqlSessionStrategies) {
+      all.push_back(mysql_session_locks_row(strategy));
+    }
     return all;
   }();
   return rows;
@@ -37,6 +41,9 @@ Result<std::unique_ptr<engine::Engine>> open_mysql(const engine::Url& url,
   }
   if (const ClassicForm* form = classic_form(options->strategy)) {
     return std::make_unique<MysqlClassic>(*form, std::move(*options), client);
+  }
+  if (is_session_strategy(options->strategy)) {
+    return open_mysql_session_locks(*options, client);
   }
   return std::make_unique<MysqlEngine>(std::move(*options), client);
 }

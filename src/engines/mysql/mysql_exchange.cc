@@ -83,7 +83,15 @@ void MysqlExchange::recognize_plain(Line& line) const {
                       acquire->window > base::Duration::zero() && acquire->window <= kMaxTtl;
     return sane ? acquire : nullptr;
   };
-  if (line.commands.size() == 1) {
+  if (const auto* requeue = std::get_if<Requeue>(operation(0))) {
+    // A renewal of what it gives back often comes too late.
+    const auto* renew = line.commands.size() == 2 ? std::get_if<Renew>(operation(1)) : nullptr;
+    const core::Operation next = requeue->next;
+    const bool plain =
+        plain_take(&next) != nullptr && requeue->id != requeue->next.id &&
+        (line.commands.size() == 1 || (renew != nullptr && renew->id == requeue->id));
+    line.requeue = plain ? requeue : nullptr;
+  } else if (line.commands.size() == 1) {
     line.give_back = std::get_if<Release>(operation(0));
     line.prolong = std::get_if<Renew>(operation(0));
     line.take = plain_take(operation(0));
@@ -186,6 +194,8 @@ bool MysqlExchange::on_reply() {
   switch (step_) {
     case Step::connect:
       on_mariadb_ = session_.server_version().find("MariaDB") != std::string::npos;
+      has_returning_ = on_mariadb_ && !session_.server_version().starts_with("10.3.") &&
+                       !session_.server_version().starts_with("10.4.");
       has_nowait_ = on_mariadb_ || !session_.server_version().starts_with("5.");
       return start_window();
     case Step::make_tables:
@@ -208,6 +218,7 @@ bool MysqlExchange::on_reply() {
 
 void MysqlExchange::send(Step step, std::string packet) {
   step_ = step;
+  replied_at_ = rollback_first_ ? 1 : 0;
   if (rollback_first_) {
     packet.insert(0, "ROLLBACK;");
   }

@@ -55,7 +55,10 @@ class MysqlExchange : public engine::Conversation {
     const core::Release* give_back = nullptr;
     const core::Acquire* take = nullptr;
     const core::Renew* prolong = nullptr;
-    bool is_plain() const { return give_back != nullptr || take != nullptr || prolong != nullptr; }
+    const core::Requeue* requeue = nullptr;
+    bool is_plain() const {
+      return give_back != nullptr || take != nullptr || prolong != nullptr || requeue != nullptr;
+    }
   };
   // A row as read, with the lock in it.
   struct Seen {
@@ -74,16 +77,23 @@ class MysqlExchange : public engine::Conversation {
     std::optional<std::uint64_t> fence = std::nullopt;  // to be raised to this
   };
   enum class Step : std::uint8_t { connect, make_tables, plain, read, write, pause };
-  enum class Statement : std::uint8_t { other, take, give_back, prolong, read, read_if_missed };
+  // A statement's part in the plain packet: one wish of a line.
+  struct Asked {
+    Line* line;
+    std::size_t command;
+    MysqlSql::Wish::Kind kind;
+    base::Duration ttl{};
+  };
+  enum class Answer : std::uint8_t { verdicts, rows, read, requeued };
 
   void sort_out(std::span<const core::Command> batch);
   void recognize_plain(Line& line) const;
 
   // Each sends a packet, or returns false if there is nothing left to do.
-  struct Wanted;
   bool start_window();
-  Wanted collect();
   void send_plain();
+  void send_requeue(Line& line);
+  std::vector<MysqlSql::Wish> make_wishes();
   void send_read();
   bool draft_and_write();
   void draft(Line& line);
@@ -94,6 +104,8 @@ class MysqlExchange : public engine::Conversation {
 
   bool on_reply();
   void on_plain();
+  void on_requeued(const MysqlReply& reply);
+  void judge(std::size_t wish, const MysqlVerdict& verdict);
   void on_write();
   bool on_error(const MysqlError& error);
   bool after_collision();
@@ -101,20 +113,19 @@ class MysqlExchange : public engine::Conversation {
   bool pause_then_retry();
 
   void take_rows(const MysqlReply& reply);
-  void settle_plain(Line& line);
   void settle(std::size_t command, core::Outcome outcome);
   void settle_all(Line& line, std::vector<core::Outcome> outcomes);
   void fail_line(Line& line, const Error& error);
   void fail_unsettled(const Error& error);
   std::vector<std::string_view> unsettled_names() const;
   const Seen* seen(const Line& line) const;
-  bool mark_is_ours(const Line& line) const;
   core::Operation adapted(const core::Operation& operation) const;
 
   MysqlContext context_;
   MysqlSession session_;
   bool on_mariadb_ = true;
   bool has_nowait_ = true;
+  bool has_returning_ = true;
 
   // The batch.
   std::span<const core::Command> batch_;
@@ -138,7 +149,10 @@ class MysqlExchange : public engine::Conversation {
   bool in_transaction_ = false;
   bool rollback_first_ = false;
   std::uint64_t mark_ = 0;
-  std::vector<Statement> plan_;
+  std::vector<Asked> asked_;
+  std::size_t replied_at_ = 0;  // where the replies to our own statements begin
+  std::string crowded_;         // the name where others stood in the queue of late
+  Answer answer_ = Answer::verdicts;
   std::size_t committed_at_ = 0;  // replies beyond this are about doorbells
   std::vector<std::pair<std::string, Seen>> seen_;
   base::Time seen_at_{};

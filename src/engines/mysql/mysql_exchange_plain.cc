@@ -8,158 +8,168 @@
 namespace holdfast::engines {
 
 using core::Status;
+using Kind = MysqlSql::Wish::Kind;
 
-// What the window wants of a kind.
-struct MysqlExchange::Wanted {
-  std::vector<MysqlSql::Named> takes;
-  std::vector<MysqlSql::Named> gives;
-  std::vector<MysqlSql::Named> prolongs;
-  bool others = false;  // lines that are not plain
-
-  std::size_t kinds() const {
-    return (takes.empty() ? 0U : 1U) + (gives.empty() ? 0U : 1U) + (prolongs.empty() ? 0U : 1U);
-  }
-  // One of a kind is answered by the number of rows it changed and its token.
-  bool needs_read() const {
-    return others || takes.size() > 1 || gives.size() > 1 || !prolongs.empty();
-  }
-};
-
-MysqlExchange::Wanted MysqlExchange::collect() {
-  Wanted wanted;
+// Fills asked_, one a wish.
+std::vector<MysqlSql::Wish> MysqlExchange::make_wishes() {
+  std::vector<MysqlSql::Wish> wishes;
+  asked_.clear();
+  const auto add = [&](Line& line, std::size_t command, const core::RequestId& id, Kind kind,
+                       base::Duration ttl = {}) {
+    line.risked = true;
+    asked_.push_back({&line, command, kind, ttl});
+    wishes.push_back({line.name, id, kind, ttl});
+  };
   for (Line& line : window_) {
-    line.risked = line.is_plain();
-    wanted.others = wanted.others || !line.is_plain();
-    if (line.take != nullptr) {
-      wanted.takes.push_back(
-          {line.name, line.take->id, in_microseconds(line.take->ttl) + context_.options.max_skew});
+    line.risked = false;
+    // Without RETURNING one sees the row only after both.
+    if (line.settled || (!has_returning_ && line.commands.size() > 1)) {
+      continue;
     }
     if (line.give_back != nullptr) {
-      wanted.gives.push_back({line.name, line.give_back->id});
+      add(line, line.commands.front(), line.give_back->id, Kind::give_back);
     }
     if (line.prolong != nullptr) {
-      wanted.prolongs.push_back({line.name, line.prolong->id});
+      add(line, line.commands.front(), line.prolong->id, Kind::prolong);
+    }
+    if (line.take != nullptr) {
+      add(line, line.commands.back(), line.take->id, Kind::take,
+          in_microseconds(line.take->ttl) + context_.options.max_skew);
     }
   }
-  return wanted;
+  return wishes;
 }
 
 void MysqlExchange::send_plain() {
-  const Wanted wanted = collect();
-  if (wanted.kinds() == 0) {
+  Line& only = window_.front();
+  if (window_.size() == 1 && only.requeue != nullptr && only.name != crowded_) {
+    send_requeue(only);
+    return;
+  }
+  const auto wishes = make_wishes();
+  if (wishes.empty()) {
     send_read();
     return;
   }
-  mark_ = base::random_u64() | 1U;
-  in_transaction_ = wanted.kinds() > 1 || wanted.gives.size() > 1;
-  plan_.clear();
+  mark_ = (base::random_u64() | 1U) << 12U;
+  std::vector<std::string_view> others;
+  for (const Line& line : window_) {
+    if (!line.risked) {
+      others.push_back(line.name);
+    }
+  }
   std::string packet;
-  const auto add = [&](Statement kind) { plan_.push_back(kind); };
-  if (rollback_first_) {
-    add(Statement::other);
-  }
-  if (in_transaction_) {
-    packet += "START TRANSACTION";
-    add(Statement::other);
-  }
-  if (!wanted.gives.empty()) {
-    context_.sql.give_back(packet, wanted.gives, mark_);
-    add(Statement::give_back);
-  }
-  if (!wanted.takes.empty()) {
-    context_.sql.take(packet, wanted.takes);
-    add(Statement::take);
-  }
-  if (!wanted.prolongs.empty()) {
-    context_.sql.prolong(packet, wanted.prolongs, mark_);
-    add(Statement::prolong);
-  }
-  if (wanted.needs_read()) {
+  in_transaction_ = !has_returning_;
+  if (!has_returning_) {
+    packet = "START TRANSACTION";
+    context_.sql.ask(packet, wishes, mark_);
     context_.sql.read(packet, unsettled_names());
-    add(Statement::read);
-  } else if (wanted.takes.empty()) {
-    // A release that others wait for: the sooner we know the queue, the better.
-    context_.sql.read_if_unchanged(packet, window_.front().name);
-    add(Statement::read_if_missed);
-  }
-  if (in_transaction_) {
     packet += ";COMMIT";
-    add(Statement::other);
+    answer_ = Answer::read;
+    send(Step::plain, std::move(packet));
+    return;
   }
+  context_.sql.ask(packet, wishes, mark_);
+  // A release that others wait for: the sooner we know the queue, the better.
+  answer_ = wishes.size() == 1 && wishes.front().kind == Kind::give_back ? Answer::rows
+                                                                         : Answer::verdicts;
+  if (answer_ == Answer::rows) {
+    context_.sql.answer_with_rows(packet);
+  } else {
+    context_.sql.answer_with_verdicts(packet);
+  }
+  if (!others.empty()) {
+    context_.sql.read(packet, others);
+  }
+  send(Step::plain, std::move(packet));
+}
+
+// Our own threads take turns, and nobody else waits.
+void MysqlExchange::send_requeue(Line& line) {
+  line.risked = true;
+  in_transaction_ = false;
+  answer_ = Answer::requeued;
+  std::string packet;
+  context_.sql.requeue(packet,
+                       {line.name, line.requeue->next.id, Kind::take,
+                        in_microseconds(line.requeue->next.ttl) + context_.options.max_skew},
+                       line.requeue->id);
   send(Step::plain, std::move(packet));
 }
 
 void MysqlExchange::on_plain() {
   const auto& replies = session_.replies();
-  const auto find = [&](Statement kind) -> const MysqlReply* {
-    const auto found = std::find(plan_.begin(), plan_.end(), kind);
-    return found == plan_.end() ? nullptr
-                                : &replies.at(static_cast<std::size_t>(found - plan_.begin()));
-  };
-  if (const MysqlReply* rows = find(Statement::read)) {
-    take_rows(*rows);
-    for (Line& line : window_) {
-      settle_plain(line);
-    }
+  const std::size_t first = replied_at_;
+  if (answer_ == Answer::requeued) {
+    on_requeued(replies.at(first));
     return;
   }
-  if (const MysqlReply* rows = find(Statement::read_if_missed)) {
-    take_rows(*rows);
+  if (answer_ == Answer::rows) {
+    take_rows(replies.at(first));
   }
-  const MysqlReply* taken = find(Statement::take);
-  const MysqlReply* given = find(Statement::give_back);
-  for (Line& line : window_) {
-    if (line.give_back != nullptr) {
-      if (given->affected == 0) {
-        continue;
-      }
-      settle(line.commands.front(), {.status = Status::released});
-      line.commands.erase(line.commands.begin());
-      line.give_back = nullptr;
+  if (answer_ == Answer::read) {
+    take_rows(replies.at(first + 2));
+  } else if (replies.size() > first + 1) {
+    take_rows(replies.at(first + 1));  // of the others
+  }
+  for (std::size_t i = 0; i < asked_.size(); ++i) {
+    if (answer_ == Answer::verdicts) {
+      judge(i, read_verdict(replies.at(first), i));
+    } else if (const Seen* row = seen(*asked_[i].line)) {
+      judge(i, {row->version, row->mark, row->row.last_token, row->row.ttl});
     }
-    if (line.take != nullptr && taken->affected > 0) {
-      settle(line.commands.back(),
-             {.status = Status::granted,
-              .token = taken->insert_id,
-              .lease_for = in_microseconds(line.take->ttl) + context_.options.max_skew});
-      line.commands.clear();
+  }
+  if (answer_ == Answer::verdicts) {
+    // What they did not match has not been read.
+    const bool all_matched = std::all_of(asked_.begin(), asked_.end(),
+                                         [](const Asked& each) { return each.line->settled; });
+    if (!all_matched) {
+      seen_.clear();
+      seen_at_ = {};
     }
-    line.settled = line.commands.empty();
   }
 }
 
-// By what the row says after the statements.
-void MysqlExchange::settle_plain(Line& line) {
-  const Seen* row = seen(line);
-  if (!line.is_plain() || row == nullptr || row->version == 0) {
+void MysqlExchange::judge(std::size_t wish, const MysqlVerdict& verdict) {
+  const auto& [line, command, kind, ttl] = asked_[wish];
+  const bool was_there = kind == Kind::take || verdict.version > 1;
+  if (verdict.mark != mark_ + wish || !was_there) {
     return;
   }
-  if (line.give_back != nullptr) {
-    if (!mark_is_ours(line)) {
-      return;
-    }
-    settle(line.commands.front(), {.status = Status::released});
-    line.commands.erase(line.commands.begin());
-    line.give_back = nullptr;
+  const std::uint64_t token = verdict.last_token - (core::kTokenStride - 1);
+  switch (kind) {
+    case Kind::give_back:
+      settle(command, {.status = Status::released});
+      line->give_back = nullptr;
+      break;
+    case Kind::take:
+      settle(command, {.status = Status::granted, .token = token, .lease_for = ttl});
+      line->take = nullptr;
+      break;
+    case Kind::prolong:
+      settle(command, {.status = Status::renewed, .token = token, .lease_for = verdict.ttl});
+      line->prolong = nullptr;
+      break;
   }
-  const auto left = row->row.until - row->now;
-  const bool stands = row->row.rest.empty() && left > base::Duration::zero();
-  const std::uint64_t token = row->row.last_token - (core::kTokenStride - 1);
-  if (line.take != nullptr && stands && row->row.request == line.take->id) {
-    settle(line.commands.back(), {.status = Status::granted, .token = token, .lease_for = left});
-    line.commands.clear();
-  }
-  if (line.prolong != nullptr && mark_is_ours(line) && stands &&
-      row->row.request == line.prolong->id) {
-    settle(line.commands.back(), {.status = Status::renewed, .token = token, .lease_for = left});
-    line.commands.clear();
-  }
-  line.settled = line.commands.empty();
+  std::erase(line->commands, command);
+  line->settled = line->commands.empty();
 }
 
-bool MysqlExchange::mark_is_ours(const Line& line) const {
-  const Seen* row = seen(line);
-  return row != nullptr && row->mark == mark_;
+void MysqlExchange::on_requeued(const MysqlReply& reply) {
+  Line& line = window_.front();
+  if (reply.affected == 0) {
+    return;
+  }
+  settle(line.commands.front(),
+         {.status = Status::granted,
+          .token = reply.insert_id,
+          .lease_for = in_microseconds(line.requeue->next.ttl) + context_.options.max_skew,
+          .gave_back = true});
+  if (line.commands.size() > 1) {
+    settle(line.commands.back(), {.status = Status::not_held});
+  }
+  line.commands.clear();
+  line.settled = true;
 }
 
 }  // namespace holdfast::engines

@@ -149,6 +149,9 @@ void MysqlExchange::draft(Line& line) {
     return;
   }
   const core::LockRecord before = entry->record;
+  if (line.requeue != nullptr) {
+    crowded_ = row == nullptr || row->row.rest.empty() ? std::string{} : std::string{line.name};
+  }
   Draft draft{&line, row == nullptr ? 0 : row->version, std::move(*entry), {}, {}};
   draft.entry.parties[context_.client.session] = clipped(context_.client.party);
   apply_commands(draft, before);

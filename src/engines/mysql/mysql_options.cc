@@ -1,11 +1,14 @@
 #include "engines/mysql/mysql_options.h"
 
 #include <algorithm>
+#include <array>
+#include <span>
 #include <string_view>
 
 #include "engine/credentials.h"
 #include "engine/query.h"
 #include "engines/mysql/mysql_classic_sql.h"
+#include "engines/mysql/mysql_session_locks.h"
 
 namespace holdfast::engines {
 namespace {
@@ -40,11 +43,16 @@ Result<void> check(const MysqlOptions& options) {
 
 // Tables and columns that somebody else may have made.
 Result<void> read_classic(MysqlOptions& options, engine::Query& query) {
+  static constexpr std::array<std::string_view, 1> kRowColumns{"name"};
   const ClassicForm* form = classic_form(options.strategy);
-  if (form == nullptr) {
+  const bool by_session = is_session_strategy(options.strategy);
+  if (form == nullptr && !by_session) {
     std::string known = "lease";
     for (const ClassicForm& each : classic_forms()) {
       known.append(", ").append(each.strategy);
+    }
+    for (const std::string_view each : kMysqlSessionStrategies) {
+      known.append(", ").append(each);
     }
     return fail(ErrorCode::invalid_argument, "the option 'strategy' takes one of: " + known);
   }
@@ -56,10 +64,18 @@ Result<void> read_classic(MysqlOptions& options, engine::Query& query) {
     }
     return {};
   };
+  if (by_session) {
+    options.max_sessions = query.number("max_sessions", options.max_sessions, 1, 1000);
+  }
+  if (options.strategy == "advisory") {
+    return {};  // it locks no row
+  }
   if (auto good = read("table", options.table); !good) {
     return good;
   }
-  for (const std::string_view column : form->columns) {
+  const std::span<const std::string_view> columns =
+      by_session ? std::span<const std::string_view>{kRowColumns} : form->columns;
+  for (const std::string_view column : columns) {
     std::string name;
     if (auto good = read("column_" + std::string{column}, name); !good) {
       return good;

@@ -37,6 +37,7 @@ struct MysqlOptions {
   std::map<std::string, std::string, std::less<>> columns;  // called otherwise than by default
   base::Duration period{};                                  // status: at most one run in this time
   base::Duration lock_at_least{};                           // shedlock: lockAtLeastFor
+  std::uint64_t max_sessions = 16;  // row, upsert, advisory: locks held or awaited at a time
 
   std::string locks_table() const { return "`" + prefix + "locks`"; }
   std::string notes_table() const { return "`" + prefix + "notes`"; }

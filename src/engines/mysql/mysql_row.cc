@@ -53,6 +53,13 @@ base::Id read_id(const MysqlReply::Cell& cell) {
   return value;
 }
 
+MysqlVerdict read_verdict(const MysqlReply& reply, std::size_t index) {
+  return {.version = number<std::uint64_t>(reply.cell(index, 0)),
+          .mark = number<std::uint64_t>(reply.cell(index, 1)),
+          .last_token = number<std::uint64_t>(reply.cell(index, 2)),
+          .ttl = microseconds(reply.cell(index, 3))};
+}
+
 MysqlRow read_row(const MysqlReply& reply, std::size_t index) {
   const auto cell = [&](Column column) {
     return reply.cell(index, static_cast<std::size_t>(column));

@@ -21,6 +21,15 @@ struct MysqlRow {
   LockRow row;
 };
 
+// What became of a wish of MysqlSql::ask.
+struct MysqlVerdict {
+  std::uint64_t version = 0;
+  std::uint64_t mark = 0;
+  std::uint64_t last_token = 0;
+  base::Duration ttl{};
+};
+MysqlVerdict read_verdict(const MysqlReply& reply, std::size_t index);
+
 base::Id read_id(const MysqlReply::Cell& cell);
 MysqlRow read_row(const MysqlReply& reply, std::size_t index);
 

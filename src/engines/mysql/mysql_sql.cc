@@ -40,6 +40,8 @@ void begin(std::string& packet) {
   }
 }
 
+const std::string kRestOfBlock = std::to_string(core::kTokenStride - 1);
+
 // Tokens past this are for the lock record to refuse.
 std::string token_bound() {
   return std::to_string(core::kMaxToken - 2 * core::kTokenStride);
@@ -83,117 +85,115 @@ std::string MysqlSql::microseconds() const {
   return std::string{"TIMESTAMPDIFF(MICROSECOND,"} + kEpoch + "," + now() + ")";
 }
 
-void MysqlSql::take(std::string& packet, std::span<const Named> wanted) const {
+// One statement for all kinds. Whether a row's condition holds is decided by the first
+// assignment: the later ones (they are done from left to right) see its mark. A grant to
+// prolong or to end that has no row gets one, free and with a token to start from: harmless,
+// and told by its version.
+void MysqlSql::ask(std::string& packet, std::span<const Wish> wishes, std::uint64_t mark) const {
   const std::string now = this->now();
-  const std::string token = "LAST_INSERT_ID(" + microseconds() + ")";
+  const std::string micros_now = microseconds();
   begin(packet);
   packet += "INSERT INTO " + table_ +
             " (name,request_id,session_id,holder,host,pid,held_since,held_until,ttl_us,token,"
             "version,mark,waiting) VALUES ";
-  append_list(packet, wanted, [&](const Named& each) {
+  std::string who = ",";
+  append_hex(who, session_);
+  who += ',';
+  append_text(who, party_.label);
+  who += ',';
+  append_text(who, party_.host);
+  who += ',' + std::to_string(party_.pid) + ',' + now + ',';
+  append_list(packet, wishes, [&](const Wish& each) {
     packet += '(';
     append_hex(packet, each.name);
     packet += ',';
     append_hex(packet, each.request);
-    packet += ',';
-    append_hex(packet, session_);
-    packet += ',';
-    append_text(packet, party_.label);
-    packet += ',';
-    append_text(packet, party_.host);
-    packet += ',' + std::to_string(party_.pid) + ',' + now + ',' + now + "+INTERVAL " +
-              micros(each.ttl) + " MICROSECOND," + micros(each.ttl) + ',' + token + '+' +
-              std::to_string(core::kTokenStride - 1) + ",1,0,0)";
+    packet += who;
+    if (each.kind == Wish::Kind::take) {
+      packet.append(now).append("+INTERVAL ").append(micros(each.ttl)).append(" MICROSECOND,");
+      packet.append(micros(each.ttl))
+          .append(",")
+          .append(micros_now)
+          .append("+")
+          .append(kRestOfBlock);
+    } else {
+      packet.append(kEpoch).append(each.kind == Wish::Kind::prolong ? ",-1," : ",0,");
+      packet += micros_now;
+    }
+    packet += ",1," + std::to_string(mark++) + ",0)";
   });
-  // Assignments are done from left to right, and held_until is what the
-  // condition looks at: it comes last.
-  const std::string free =
-      "(rest IS NULL AND held_until<=" + now + " AND token<" + token_bound() + ")";
-  packet += " ON DUPLICATE KEY UPDATE ";
-  for (const char* column :
-       {"request_id", "session_id", "holder", "host", "pid", "held_since", "ttl_us"}) {
-    packet.append(column)
-        .append("=IF(")
-        .append(free)
-        .append(",VALUES(")
-        .append(column)
-        .append("),")
-        .append(column)
-        .append("),");
+  const auto if_marked = [&](const char* column, std::string_view condition = {}) {
+    packet.append(",").append(column).append("=IF(mark=VALUES(mark)").append(condition);
+    packet.append(",VALUES(").append(column).append("),").append(column).append(")");
+  };
+  packet +=
+      " ON DUPLICATE KEY UPDATE mark=IF(rest IS NULL AND IF(VALUES(ttl_us)>0,held_until<=" + now +
+      " AND token<" + token_bound() + ",request_id=VALUES(request_id) AND held_until>" + now +
+      "),VALUES(mark),mark)";
+  for (const char* column : {"request_id", "session_id", "holder", "host", "pid"}) {
+    if_marked(column);
   }
-  packet += "token=IF(" + free + ",LAST_INSERT_ID(GREATEST(token+1,VALUES(token)-" +
-            std::to_string(core::kTokenStride - 1) + "))+" +
-            std::to_string(core::kTokenStride - 1) + ",token),version=IF(" + free +
-            ",version+1,version),held_until=IF(" + free + ",VALUES(held_until),held_until)";
+  constexpr std::string_view kTaking = " AND VALUES(ttl_us)>0";
+  if_marked("held_since", kTaking);
+  packet.append(",token=IF(mark=VALUES(mark)").append(kTaking);
+  packet += ",GREATEST(token+1," + micros_now + ")+" + kRestOfBlock + ",token)";
+  packet +=
+      ",version=version+(mark=VALUES(mark)),held_until=IF(mark=VALUES(mark),"
+      "IF(VALUES(ttl_us)<0," +
+      now + "+INTERVAL ttl_us MICROSECOND,VALUES(held_until)),held_until)";
+  if_marked("ttl_us", kTaking);
 }
 
-namespace {
-
-// The rows of these names that these requests hold. The names alone make the
-// range that the server reads.
-void append_plain_grants(std::string& packet, std::span<const MysqlSql::Named> held,
-                         const std::string& now) {
-  packet += " WHERE name IN (";
-  append_list(packet, held, [&](const auto& each) { append_hex(packet, each.name); });
-  packet += ") AND (name,request_id) IN (";
-  append_list(packet, held, [&](const auto& each) {
-    packet += '(';
-    append_hex(packet, each.name);
-    packet += ',';
-    append_hex(packet, each.request);
-    packet += ')';
-  });
-  packet += ") AND rest IS NULL AND held_until>" + now;
-}
-
-}  // namespace
-
-void MysqlSql::give_back(std::string& packet, std::span<const Named> held,
-                         std::uint64_t mark) const {
-  begin(packet);
-  packet += "UPDATE " + table_ + " SET held_until=" + kEpoch +
-            ",version=version+1,mark=" + std::to_string(mark);
-  append_plain_grants(packet, held, now());
-}
-
-void MysqlSql::prolong(std::string& packet, std::span<const Named> held, std::uint64_t mark) const {
-  begin(packet);
+void MysqlSql::requeue(std::string& packet, const Wish& next, const core::RequestId& held) const {
   const std::string now = this->now();
-  packet += "UPDATE " + table_ + " SET held_until=" + now +
-            "+INTERVAL ttl_us MICROSECOND,version=version+1,mark=" + std::to_string(mark);
-  append_plain_grants(packet, held, now);
+  begin(packet);
+  packet += "UPDATE " + table_ + " SET request_id=";
+  append_hex(packet, next.request);
+  packet += ",held_since=" + now + ",held_until=" + now + "+INTERVAL " + micros(next.ttl) +
+            " MICROSECOND,ttl_us=" + micros(next.ttl) + ",token=LAST_INSERT_ID(GREATEST(token+1," +
+            microseconds() + "))+" + kRestOfBlock + ",version=version+1 WHERE name=";
+  append_hex(packet, next.name);
+  packet += " AND request_id=";
+  append_hex(packet, held);
+  packet += " AND rest IS NULL AND held_until>" + now + " AND token<" + token_bound();
 }
 
-void MysqlSql::set_columns(std::string& packet) const {
+void MysqlSql::add_columns(std::string& packet) const {
   const auto since_epoch = [](const char* column) {
     return std::string{"TIMESTAMPDIFF(MICROSECOND,"} + kEpoch + "," + column + ")";
   };
-  packet += "SELECT name,version,mark," + microseconds() +
+  packet += "name,version,mark," + microseconds() +
             ",token,request_id,session_id,holder,host,pid," + since_epoch("held_since") + "," +
-            since_epoch("held_until") + ",ttl_us,rest FROM " + table_;
+            since_epoch("held_until") + ",ttl_us,rest";
+}
+
+void MysqlSql::select(std::string& packet) const {
+  begin(packet);
+  packet += "SELECT ";
+  add_columns(packet);
+  packet += " FROM " + table_;
+}
+
+void MysqlSql::answer_with_verdicts(std::string& packet) {
+  packet += " RETURNING version,mark,token,ttl_us";
+}
+
+void MysqlSql::answer_with_rows(std::string& packet) const {
+  packet += " RETURNING ";
+  add_columns(packet);
 }
 
 void MysqlSql::read(std::string& packet, std::span<const std::string_view> names) const {
-  begin(packet);
-  set_columns(packet);
+  select(packet);
   packet += " WHERE name IN (";
   append_list(packet, names, [&](std::string_view name) { append_hex(packet, name); });
   // The time, also where there is no row.
   packet += ") UNION ALL SELECT NULL,0,0," + microseconds() + ",0,NULL,NULL,NULL,NULL,0,0,0,0,NULL";
 }
 
-void MysqlSql::read_if_unchanged(std::string& packet, std::string_view name) const {
-  begin(packet);
-  set_columns(packet);
-  packet += " WHERE name=";
-  append_hex(packet, name);
-  packet += " AND ROW_COUNT()=0";
-}
-
 void MysqlSql::read_used(std::string& packet, std::string_view prefix, std::string_view after,
                          std::size_t at_most) const {
-  begin(packet);
-  set_columns(packet);
+  select(packet);
   packet += " WHERE LEFT(name," + std::to_string(prefix.size()) + ")=";
   append_hex(packet, prefix);
   packet += " AND name>=";
@@ -345,8 +345,7 @@ void MysqlSql::forget(std::string& packet, std::string_view name, std::uint64_t 
 }
 
 void MysqlSql::read_idle(std::string& packet, std::string_view after, std::size_t at_most) const {
-  begin(packet);
-  set_columns(packet);
+  select(packet);
   // A released row says nothing of when that was; its last grant was later
   // than held_since, and its token later still.
   packet += " WHERE name>";

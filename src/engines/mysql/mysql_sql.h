@@ -27,24 +27,28 @@ class MysqlSql {
   // Tests only: the store's time, in place of the server's.
   void set_now(std::function<base::Time()> now) { now_ = std::move(now); }
 
-  struct Named {
+  struct Wish {
+    enum class Kind : std::uint8_t { take, give_back, prolong };
     std::string_view name;
     core::RequestId request;
-    core::Duration ttl{};
+    Kind kind = Kind::take;
+    core::Duration ttl{};  // to take
   };
-  // Takes the locks that are plainly free; creates their rows if need be.
-  // Affects 1 (new) or 2 (old) a lock taken; the token of the last is the
-  // insert id.
-  void take(std::string& packet, std::span<const Named> wanted) const;
-  // Ends the grants that stand plainly. Affects 1 each; marks them.
-  void give_back(std::string& packet, std::span<const Named> held, std::uint64_t mark) const;
-  // Prolongs the grants that stand plainly. Affects 1 each; marks them.
-  void prolong(std::string& packet, std::span<const Named> held, std::uint64_t mark) const;
+  // Takes the locks that are plainly free, creating their rows if need be; ends
+  // or prolongs the grants that stand plainly. The row of each wish that came
+  // true carries the mark plus the wish's index. Affects 1 a new row, 2 a
+  // changed one.
+  void ask(std::string& packet, std::span<const Wish> wishes, std::uint64_t mark) const;
+  // To that statement: the row as it is after each wish, as read() has it.
+  void answer_with_rows(std::string& packet) const;
+  // No more than tells what came true; read_verdict() understands it.
+  static void answer_with_verdicts(std::string& packet);
+  // Ends a grant that stands plainly and takes the lock again. Affects 1; the
+  // token is the insert id.
+  void requeue(std::string& packet, const Wish& next, const core::RequestId& held) const;
 
   // All about these locks, and the time; read_row() understands it.
   void read(std::string& packet, std::span<const std::string_view> names) const;
-  // The same, if the statement before changed nothing; else nothing.
-  void read_if_unchanged(std::string& packet, std::string_view name) const;
   // The locks in use whose name starts with it, in order, after a name.
   void read_used(std::string& packet, std::string_view prefix, std::string_view after,
                  std::size_t at_most) const;
@@ -102,7 +106,8 @@ class MysqlSql {
  private:
   std::string now() const;
   std::string microseconds() const;
-  void set_columns(std::string& packet) const;
+  void add_columns(std::string& packet) const;
+  void select(std::string& packet) const;
 
   std::string table_;
   std::string notes_;

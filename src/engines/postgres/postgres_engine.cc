@@ -9,6 +9,7 @@
 #include "engine/describe.h"
 #include "engines/postgres/postgres_errors.h"
 #include "engines/postgres/postgres_row_update.h"
+#include "engines/postgres/postgres_session_locks.h"
 #include "engines/postgres/postgres_shedlock.h"
 #include "engines/relational/odd_bytes.h"
 
@@ -30,6 +31,8 @@ std::span<const Capabilities> capability_rows() {
         return row;
       }(),
       postgres::ShedlockEngine::row(),
+      postgres::session_locks_row(Strategy::row),
+      postgres::session_locks_row(Strategy::advisory),
   };
   return rows;
 }
@@ -47,7 +50,7 @@ Result<std::unique_ptr<engine::Engine>> open_postgres(const engine::Url& url,
       return postgres::ShedlockEngine::open(*options, client);
     case Strategy::row:
     case Strategy::advisory:
-      return fail(ErrorCode::unsupported, "this strategy is not built in yet");
+      return postgres::open_session_locks(*options, client);
   }
   return LeaseEngine::open(*options, client);
 }

@@ -42,6 +42,7 @@ constexpr std::array<std::string_view, 22> kHandedOn{"host",
 
 constexpr std::array<std::string_view, 4> kStrategies{"lease", "row", "advisory", "shedlock"};
 constexpr std::array<std::string_view, 4> kPoolers{"detect", "none", "session", "transaction"};
+constexpr std::array<std::string_view, 2> kScopes{"session", "transaction"};
 
 constexpr const char* kSystemRoots = "/etc/ssl/certs/ca-certificates.crt";
 
@@ -164,6 +165,7 @@ Result<Options> Options::from(const Url& url) {
   options.table = query.text("table");
   options.timeout = query.duration("timeout", options.timeout);
   options.lock_at_least = query.duration("lock_at_least", options.lock_at_least);
+  options.scope = static_cast<Scope>(query.choice("scope", kScopes));
   options.max_sessions = query.number("max_sessions", options.max_sessions, 1, 1000);
   if (auto good = query.finish(); !good) {
     return tl::unexpected{good.error()};

@@ -21,6 +21,9 @@ enum class Pooler : std::uint8_t {
   transaction,  // another one each time: no LISTEN, no session locks, nothing prepared
 };
 
+// strategy=advisory: what frees the lock by itself.
+enum class Scope : std::uint8_t { session, transaction };
+
 struct Options {
   // For libpq: keyword -> value. What is not here it takes from the PG*
   // environment, a service file and its defaults.
@@ -34,8 +37,10 @@ struct Options {
 
   // strategy=row, advisory: sessions that may hold a lock at the same time.
   std::uint64_t max_sessions = 16;
-  // strategy=shedlock, in `schema`: its table, and ShedLock's lockAtLeastFor.
+  Scope scope = Scope::session;
+  // strategy=row and shedlock, in `schema`: the table. Empty: our own.
   std::string table;
+  // ShedLock's lockAtLeastFor.
   Duration lock_at_least{};
 
   static Result<Options> from(const engine::Url& url);
