@@ -16,7 +16,7 @@ packages=(
   libzookeeper-mt-dev libnghttp2-dev
   # tests and benchmarks
   libgtest-dev libgmock-dev libbenchmark-dev python3 sqlite3 procps bindfs zsh faketime
-  mariadb-server mariadb-client
+  mariadb-server mariadb-client galera-4 rsync
   postgresql pgbouncer
   redis-server redis-sentinel openssl
   zookeeper python3-kazoo libcurator-recipes-java default-jdk-headless

@@ -272,6 +272,28 @@ TEST_F(MysqlFaults, OddNamesAreNamesOfTheirOwn) {
 }
 
 // Only what the documentation asks for.
+// The next version's init adds to the tables while this one runs.
+TEST_F(MysqlFaults, ANewerSchemaServesThisVersionToo) {
+  const auto before = open_engine(store_->url(), 1);
+  ASSERT_EQ(submit(*before, "x", acquire(1)).status, Status::granted);
+  for (const char* table : {"locks", "notes", "fences", "schema"}) {
+    store_->root().ask("ALTER TABLE " + store_->prefix() + table +
+                       " ADD COLUMN later VARCHAR(20) NOT NULL DEFAULT 'unknown to us'");
+  }
+  const std::string schema = store_->prefix() + "schema";
+  store_->root().ask("UPDATE " + schema + " SET version=version+1");
+  const auto after = open_engine(store_->url(), 2);
+  EXPECT_EQ(submit(*after, "x", acquire(2)).status, Status::queued);
+  EXPECT_EQ(submit(*before, "x", renew(1)).status, Status::renewed);
+  EXPECT_EQ(submit(*before, "x", release(1)).status, Status::released);
+  EXPECT_EQ(submit(*after, "x", poll(2)).status, Status::granted);
+  EXPECT_TRUE(after->show("x"));
+  const std::string newer = store_->root().ask_one("SELECT version FROM " + schema);
+  EXPECT_TRUE(before->init());
+  EXPECT_EQ(store_->root().ask_one("SELECT version FROM " + schema), newer)
+      << "an older init takes nothing back";
+}
+
 TEST_F(MysqlFaults, TheDocumentedPrivilegesAreEnough) {
   ASSERT_TRUE(open_engine(store_->url())->init());
   const std::string user = store_->add_least_user();

@@ -256,6 +256,25 @@ TEST_F(MysqlGuard, AForgottenNameTakesItsFenceAlong) {
   EXPECT_EQ(store_->root().ask_one("SELECT COUNT(*) FROM " + store_->prefix() + "fences"), "0");
 }
 
+// The account of the data need not be that of the locks.
+TEST_F(MysqlGuard, TheDocumentedPrivilegesAreEnough) {
+  auto lease = client().acquire("seat");
+  ASSERT_TRUE(lease) << lease.error();
+  const std::string user = store_->prefix() + "guard";
+  store_->root().ask("CREATE USER " + user);
+  store_->root().ask("GRANT SELECT, UPDATE ON holdfast." + table() + " TO " + user);
+  store_->root().ask("GRANT SELECT, UPDATE ON holdfast." + store_->prefix() + "fences TO " + user);
+  {
+    RawMysql own{store_->port_text(), user};
+    own.ask("START TRANSACTION");
+    own.ask("UPDATE " + table() + " SET value='new'");
+    const auto done = mysql::guarded_commit(*lease, own.get());
+    EXPECT_TRUE(done) << done.error();
+  }
+  EXPECT_EQ(value(), "new");
+  store_->drop_user(user);
+}
+
 TEST_F(MysqlGuard, MistakesAreNamed) {
   auto lease = client().acquire("seat");
   ASSERT_TRUE(lease);

@@ -149,6 +149,83 @@ TEST_F(PostgresFaults, AServerThatOnlyReadsSaysSo) {
   EXPECT_THAT(outcome.error->text, HasSubstr("primary"));
 }
 
+// A real one, by streaming replication; then it takes over.
+TEST_F(PostgresFaults, AStandbySaysSoAndServesOncePromoted) {
+  PrivateServer primary{"postgres", {"durable=1"}};
+  const std::string first = std::to_string(primary.port());
+  auto own = std::make_unique<PostgresStore>(first);
+  const PrivateServer standby{"postgres", {"durable=1", "standby_of=" + first}};
+  const std::string second = std::to_string(standby.port());
+  const std::string rest = "/postgres?timeout=20s&schema=" + own->schema();
+  const auto both =
+      open_engine("postgres://postgres@127.0.0.1:" + second + ",127.0.0.1:" + first + rest, 1);
+  const auto granted = submit(*both, "x", acquire(1));
+  ASSERT_EQ(granted.status, Status::granted) << "of several servers the primary is found";
+
+  const auto there = open_engine("postgres://postgres@127.0.0.1:" + second + rest, 2);
+  const auto refused = submit(*there, "x", try_acquire(2));
+  ASSERT_EQ(refused.status, Status::failed);
+  EXPECT_EQ(refused.error->code, ErrorCode::unavailable);
+  EXPECT_THAT(refused.error->text, HasSubstr("connect to the primary"));
+  EXPECT_TRUE(eventually([&] {
+    const auto shown = there->show("x");
+    return shown && shown->holders.size() == 1 && shown->holders[0].token == granted.token;
+  })) << "one can look";
+
+  primary.kill();
+  RawPostgres{"host=127.0.0.1 user=postgres dbname=postgres port=" + second}.run(
+      "SELECT pg_promote()");
+  EXPECT_TRUE(eventually([&] { return submit(*both, "x", renew(1)).status == Status::renewed; }));
+  const auto busy = submit(*there, "x", try_acquire(3));
+  EXPECT_EQ(busy.status, Status::busy) << (busy.error ? busy.error->text : "");
+  EXPECT_EQ(submit(*both, "x", release(1)).status, Status::released);
+  EXPECT_GT(submit(*there, "x", acquire(4)).token, granted.token);
+}
+
+// Those that one statement wrote carry its transaction's number.
+TEST_F(PostgresFaults, AThousandLeasesAreRenewedByOneStatement) {
+  const auto engine = open_engine(store().url());
+  std::vector<core::Command> takes;
+  std::vector<core::Command> renewals;
+  for (std::uint32_t i = 1; i <= 1000; ++i) {
+    takes.push_back({"many " + std::to_string(i), acquire(i)});
+    renewals.push_back({"many " + std::to_string(i), renew(i)});
+  }
+  for (const auto& outcome : submit(*engine, takes)) {
+    ASSERT_EQ(outcome.status, Status::granted);
+  }
+  for (const auto& outcome : submit(*engine, renewals)) {
+    ASSERT_EQ(outcome.status, Status::renewed);
+  }
+  EXPECT_EQ(store().sql().value("SELECT count(*) || ' ' || count(DISTINCT xmin::text) FROM " +
+                                store().schema() + ".locks WHERE starts_with(name, 'many ')"),
+            "1000 1");
+}
+
+// The next version's init adds to the tables while this one runs.
+TEST_F(PostgresFaults, ANewerSchemaServesThisVersionToo) {
+  const auto before = open_engine(store().url(), 1);
+  ASSERT_EQ(submit(*before, "x", acquire(1)).status, Status::granted);
+  for (const char* table : {"locks", "fences", "meta"}) {
+    store().sql().run("ALTER TABLE " + store().schema() + "." + table +
+                      " ADD COLUMN later text NOT NULL DEFAULT 'unknown to us'");
+  }
+  store().sql().run("UPDATE " + store().schema() + ".meta SET schema_version = schema_version + 1");
+  const auto after = open_engine(store().url(), 2);
+  EXPECT_EQ(submit(*after, "x", acquire(2)).status, Status::queued);
+  EXPECT_EQ(submit(*before, "x", renew(1)).status, Status::renewed);
+  EXPECT_EQ(submit(*before, "x", release(1)).status, Status::released);
+  EXPECT_EQ(submit(*after, "x", poll(2)).status, Status::granted);
+  EXPECT_TRUE(after->show("x"));
+  const std::string version = "SELECT schema_version FROM " + store().schema() + ".meta";
+  const std::string newer = store().sql().value(version);
+  EXPECT_TRUE(before->init());
+  EXPECT_EQ(store().sql().value(version), newer) << "an older init takes nothing back";
+  for (const Finding& finding : after->doctor()) {
+    EXPECT_NE(finding.level, Finding::Level::problem) << finding.topic << ": " << finding.text;
+  }
+}
+
 TEST_F(PostgresFaults, TheDocumentedPrivilegesAreEnough) {
   const std::string role = least_privileged();
   const auto a = open_engine(store().url_of(role), 1);

@@ -3,8 +3,11 @@
 #include <holdfast/holdfast.h>
 #include <holdfast/postgres.h>
 
+#include <atomic>
+#include <csignal>
 #include <future>
 
+#include "support/child_process.h"
 #include "support/eventually.h"
 #include "support/needs.h"
 #include "support/postgres_store.h"
@@ -164,6 +167,86 @@ TEST_F(PostgresGuard, ReadersShareAFence) {
   ASSERT_TRUE(first->release());
   data_->run("BEGIN");
   EXPECT_TRUE(postgres::guarded_commit(*second, data_->get()));
+}
+
+// Stopped while it holds the lock, past the end of its lease: what it writes
+// when it wakes up is rolled back.
+TEST_F(PostgresGuard, AHolderStoppedPastItsLeaseCommitsNothing) {
+  Shared<std::atomic<int>> step;
+  ChildProcess holder{[&, url = store_->url(), conninfo = store_->conninfo()] {
+    auto client = Client::open(url);
+    RawPostgres data{conninfo};
+    auto lease = client->acquire("seat", {.ttl = 300ms, .renew = false});
+    if (!lease) return 1;
+    *step = 1;
+    eventually([&] { return *step == 2; });
+    data.run("BEGIN");
+    data.run("UPDATE " + table() + " SET value = 'late'");
+    const auto done = postgres::guarded_commit(*lease, data.get());
+    return !done && done.error().code == ErrorCode::lease_lost ? 0 : 2;
+  }};
+  ASSERT_TRUE(eventually([&] { return *step == 1; }));
+  holder.signal(SIGSTOP);
+  *step = 2;
+  auto next = client2().acquire("seat", {.wait = kPatience});
+  ASSERT_TRUE(next) << next.error();
+  begin_and_write();
+  ASSERT_TRUE(postgres::guarded_commit(*next, data_->get()));
+  holder.signal(SIGCONT);
+  EXPECT_EQ(holder.wait(), 0);
+  EXPECT_EQ(value(), "new");
+}
+
+// Stopped between its check and its commit: whoever comes next waits for that
+// commit, and does not overwrite it or get overwritten.
+TEST_F(PostgresGuard, AHolderStoppedBetweenCheckAndCommitIsNotOvertaken) {
+  Shared<std::atomic<int>> step;
+  ChildProcess holder{[&, url = store_->url(), conninfo = store_->conninfo()] {
+    auto client = Client::open(url);
+    RawPostgres data{conninfo};
+    auto lease = client->acquire("seat", {.ttl = 300ms, .renew = false});
+    if (!lease) return 1;
+    data.run("BEGIN");
+    data.run("UPDATE " + table() + " SET value = 'from the one who was stopped'");
+    if (!postgres::guard(*lease, data.get())) return 2;
+    *step = 1;
+    eventually([&] { return *step == 2; });
+    data.run("COMMIT");
+    return 0;
+  }};
+  ASSERT_TRUE(eventually([&] { return *step == 1; }));
+  holder.signal(SIGSTOP);
+  *step = 2;
+  auto next = std::async(std::launch::async,
+                         [&] { return client2().acquire("seat", {.wait = kPatience}); });
+  EXPECT_EQ(next.wait_for(1s), std::future_status::timeout);
+  EXPECT_EQ(value(), "old");
+  holder.signal(SIGCONT);
+  auto granted = next.get();
+  ASSERT_TRUE(granted) << granted.error();
+  EXPECT_EQ(value(), "from the one who was stopped");
+  EXPECT_EQ(holder.wait(), 0);
+}
+
+// The account of the data need not be that of the locks.
+TEST_F(PostgresGuard, TheDocumentedPrivilegesAreEnough) {
+  const std::string role = "g_" + store_->schema();
+  store_->sql().run("CREATE ROLE " + role + " LOGIN");
+  store_->sql().run("GRANT USAGE ON SCHEMA " + store_->schema() + " TO " + role);
+  store_->sql().run("GRANT SELECT, UPDATE ON " + store_->schema() + ".fences, " + table() + " TO " +
+                    role);
+  {
+    RawPostgres data{"host=127.0.0.1 dbname=postgres user=" + role + " port=" + store_->port()};
+    auto lease = client_->acquire("seat");
+    ASSERT_TRUE(lease) << lease.error();
+    data.run("BEGIN");
+    data.run("UPDATE " + table() + " SET value = 'new'");
+    const auto done = postgres::guarded_commit(*lease, data.get());
+    EXPECT_TRUE(done) << done.error();
+    EXPECT_EQ(value(), "new");
+  }
+  store_->sql().run("DROP OWNED BY " + role);
+  store_->sql().run("DROP ROLE " + role);
 }
 
 TEST_F(PostgresGuard, MistakesAreNamed) {

@@ -1,5 +1,5 @@
 """PostgreSQL. durable=1: syncs at every commit, as a production server does; encoding=LATIN1 and
-the like; anything else with a dot or an underscore is a setting of the server
+the like; standby_of=PORT: a hot standby of that one; anything else with a dot or an underscore is a setting of the server
 (max_connections=5)."""
 import glob
 import os
@@ -17,6 +17,11 @@ def tool(name):
 
 
 def prepare(run):
+    if "standby_of" in run.options:
+        run.call([tool("pg_basebackup"), f"--pgdata={run.data}", "--host=127.0.0.1",
+                  f"--port={run.options['standby_of']}", "--username=postgres", "--no-sync",
+                  "--checkpoint=fast", "--write-recovery-conf"])
+        return
     run.call([tool("initdb"), f"--pgdata={run.data}", "--username=postgres", "--auth=trust",
               "--no-sync", "--locale=C", f"--encoding={run.options.get('encoding', 'UTF8')}"])
 
@@ -45,7 +50,7 @@ def command(run):
     if "durable" not in run.options:
         settings.update(fsync="off", synchronous_commit="off", full_page_writes="off")
     settings.update((key, value) for key, value in run.options.items()
-                    if "_" in key or "." in key)
+                    if ("_" in key or "." in key) and key != "standby_of")
     words = [tool("postgres"), "-D", run.data]
     for key, value in settings.items():
         words += ["-c", f"{key}={value}"]

@@ -233,9 +233,14 @@ Talk<bool> LeaseEngine::examine_schema(std::vector<Finding>& findings) {
     co_return false;
   }
   const auto number = version->integer(0, 0);
-  found.add(number == kSchemaVersion ? Level::ok : Level::problem, "schema",
-            shared_.options.schema + ", version " + std::to_string(number),
-            number == kSchemaVersion ? "" : "use the same version of holdfast everywhere");
+  const std::string name = shared_.options.schema + ", version " + std::to_string(number);
+  if (number == kSchemaVersion) {
+    found.ok("schema", name);
+  } else if (number > kSchemaVersion) {  // later versions only add to it
+    found.add(Level::warning, "schema", name, "a newer holdfast made it: update this one soon");
+  } else {
+    found.add(Level::problem, "schema", name, "run `holdfast init`");
+  }
   auto privileges = co_await session.ask({.sql = &shared_.sql.privileges});
   if (privileges && privileges->size() == 1) {
     judge_privileges(*privileges, found);

@@ -227,7 +227,7 @@ bool Session::send(const Call& call) {
   }
   const std::string name = prepared_name(call.sql);
   if (prepared_.insert(call.sql).second) {
-    preparing_.push_back(call.sql);
+    preparing_.back() = call.sql;
     if (PQsendPrepare(connection_, name.c_str(), call.sql->c_str(), 0, nullptr) != 1) {
       return false;
     }
@@ -239,6 +239,7 @@ bool Session::send(const Call& call) {
 bool Session::send(const std::vector<Call>& calls) {
   preparing_.clear();
   return std::all_of(calls.begin(), calls.end(), [&](const Call& call) {
+    preparing_.push_back(nullptr);
     return send(call) && PQpipelineSync(connection_) == 1;
   });
 }
@@ -288,8 +289,14 @@ Talk<std::vector<Result<Rows>>> Session::exchange(std::vector<Call> calls) {
       PQclear(result);
       auto last = std::exchange(current, std::nullopt);
       results.push_back(last ? *std::move(last) : Result<Rows>{Rows{nullptr}});
-    } else if (auto taken = take_result(result); taken || !current || *current) {
-      current = std::move(taken);  // the first error counts
+    } else {
+      auto taken = take_result(result);
+      if (taken && !current) {
+        preparing_[results.size()] = nullptr;  // the first answer is to the preparation
+      }
+      if (taken || !current || *current) {
+        current = std::move(taken);  // the first error counts
+      }
     }
   }
   if (broken) {
@@ -301,10 +308,8 @@ Talk<std::vector<Result<Rows>>> Session::exchange(std::vector<Call> calls) {
     }
     close();
   }
-  if (std::any_of(results.begin(), results.end(), [](const auto& each) { return !each; })) {
-    for (const std::string* sql : preparing_) {
-      prepared_.erase(sql);  // perhaps it was not reached
-    }
+  for (const std::string* sql : preparing_) {
+    prepared_.erase(sql);  // it could not be
   }
   co_return results;
 }

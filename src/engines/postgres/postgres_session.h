@@ -108,7 +108,7 @@ class Session {
   bool pooled_ = false;
   bool leaving_ = false;
   std::set<const std::string*> prepared_;
-  std::vector<const std::string*> preparing_;
+  std::vector<const std::string*> preparing_;  // by calls on their way; nullptr: nothing
 };
 
 }  // namespace holdfast::engines::postgres

@@ -1,0 +1,111 @@
+// Two nodes of one cluster: each has locks of its own, both have the tables.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <holdfast/holdfast.h>
+
+#include <array>
+#include <atomic>
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "support/engine_driver.h"
+#include "support/eventually.h"
+#include "support/needs.h"
+#include "support/raw_mysql.h"
+#include "support/server.h"
+
+namespace holdfast::test {
+namespace {
+
+using core::Status;
+using ::testing::HasSubstr;
+
+std::optional<std::string> missing_galera() {
+  if (auto server = missing_program("mariadbd")) return server;
+  if (auto copier = missing_program("rsync")) return copier;
+  return std::filesystem::exists("/usr/lib/galera/libgalera_smm.so")
+             ? std::nullopt
+             : std::optional<std::string>{"galera-4 is not installed"};
+}
+
+std::string url(const PrivateServer& node, const std::string& more = "") {
+  return "mysql://app@127.0.0.1:" + std::to_string(node.port()) + "/holdfast?timeout=20s" + more;
+}
+
+// Threads of both nodes' clients, on names that they share: alone inside, with rising tokens.
+void expect_exclusion(const std::vector<std::string>& urls) {
+  constexpr int kThreads = 4;
+  constexpr int kTurns = 12;
+  constexpr int kNames = 3;
+  std::vector<Client> clients;
+  for (const std::string& each : urls) {
+    auto client = Client::open(each);
+    ASSERT_TRUE(client) << client.error();
+    clients.push_back(std::move(*client));
+  }
+  std::array<std::atomic<int>, kNames> inside{};
+  std::array<std::uint64_t, kNames> last{};
+  std::atomic<int> turns = 0;
+  std::vector<std::jthread> threads;
+  for (std::size_t t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      for (std::size_t turn = 0; turn < kTurns; ++turn) {
+        const std::size_t name = (t + turn) % kNames;
+        auto lease =
+            clients[t % clients.size()].acquire("n" + std::to_string(name), {.wait = kPatience});
+        ASSERT_TRUE(lease) << lease.error();
+        EXPECT_EQ(++inside[name], 1);
+        EXPECT_GT(*lease->token(), last[name]);
+        last[name] = *lease->token();
+        --inside[name];
+        ++turns;
+        EXPECT_TRUE(lease->release());
+      }
+    });
+  }
+  threads.clear();
+  EXPECT_EQ(turns, kThreads * kTurns);
+}
+
+TEST(MysqlGalera, SessionLocksAreRefusedAndLeasesHoldLongRun) {
+  HOLDFAST_SKIP_IF_MISSING(missing_galera());
+  const PrivateServer one{"galera"};
+  const PrivateServer other{"galera", {"join=" + one.fact("cluster")}};
+  RawMysql a{std::to_string(one.port())};
+  RawMysql b{std::to_string(other.port())};
+  ASSERT_TRUE(eventually(
+      [&] { return a.ask("SHOW STATUS LIKE 'wsrep_cluster_size'").at(0).at(1) == "2"; }));
+
+  // What we refuse would be no lock at all.
+  EXPECT_EQ(a.ask_one("SELECT GET_LOCK('both',0)"), "1");
+  EXPECT_EQ(b.ask_one("SELECT GET_LOCK('both',0)"), "1");
+  a.ask("CREATE TABLE control (name INT PRIMARY KEY) ENGINE=InnoDB");
+  a.ask("INSERT INTO control VALUES (1)");
+  ASSERT_TRUE(eventually([&] { return b.error_of("SELECT * FROM control") == 0; }));
+  ASSERT_TRUE(eventually([&] { return b.ask("SELECT * FROM control").size() == 1; }));
+  for (RawMysql* node : {&a, &b}) {
+    node->ask("START TRANSACTION");
+    EXPECT_EQ(node->ask("SELECT 1 FROM control WHERE name=1 FOR UPDATE").size(), 1U);
+  }
+  a.ask("ROLLBACK");
+  b.ask("ROLLBACK");
+  for (const char* strategy : {"advisory", "row", "upsert"}) {
+    const auto refused = Client::open(url(one, std::string{"&strategy="} + strategy));
+    ASSERT_FALSE(refused) << strategy;
+    EXPECT_EQ(refused.error().code, ErrorCode::unsupported);
+    EXPECT_THAT(refused.error().text, HasSubstr("Galera"));
+  }
+
+  expect_exclusion({url(one), url(other)});
+  std::string said;
+  const auto engine = open_engine(url(other));
+  for (const Finding& finding : engine->doctor()) {
+    said += finding.topic + ": " + finding.text + "\n";
+  }
+  EXPECT_THAT(said, HasSubstr("galera: a cluster of 2 nodes"));
+}
+
+}  // namespace
+}  // namespace holdfast::test
