@@ -42,7 +42,6 @@ struct MysqlOptions {
   std::string locks_table() const { return "`" + prefix + "locks`"; }
   std::string notes_table() const { return "`" + prefix + "notes`"; }
   std::string fences_table() const { return "`" + prefix + "fences`"; }
-  std::string values_table() const { return "`" + prefix + "values`"; }
   std::string schema_table() const { return "`" + prefix + "schema`"; }
 
   // mysql://user@host:port/database?option=...

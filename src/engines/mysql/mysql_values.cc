@@ -16,6 +16,10 @@ using namespace std::chrono_literals;
 constexpr std::size_t kPage = 500;
 constexpr int kCollisions = 20;
 
+std::string values_table(const MysqlOptions& options) {
+  return "`" + options.prefix + "values`";
+}
+
 std::string micros(core::Duration time) {
   return std::to_string(std::chrono::ceil<std::chrono::microseconds>(time).count());
 }
@@ -102,7 +106,7 @@ bool is(std::string_view bytes, const base::Id& id) {
 }  // namespace
 
 std::string values_schema(const MysqlOptions& options) {
-  return "CREATE TABLE IF NOT EXISTS " + options.values_table() +
+  return "CREATE TABLE IF NOT EXISTS " + values_table(options) +
          " (\n"
          "  name VARBINARY(255) NOT NULL PRIMARY KEY,\n"
          "  value MEDIUMBLOB NULL COMMENT 'NULL: erased a while ago',\n"
@@ -158,7 +162,7 @@ Result<void> MysqlClerk::look_at_values(const std::string& packet) {
 Result<std::optional<core::Value>> MysqlClerk::load_value(std::string_view name) {
   const std::lock_guard lock{mutex_};
   auto read = look_at_values("SET " + std::string{kNow} + "=" + sql_.clock() + ";" +
-                             select_from(options_.values_table()) + " WHERE name=" + hex(name));
+                             select_from(values_table(options_)) + " WHERE name=" + hex(name));
   if (!read) {
     return tl::unexpected{std::move(read.error())};
   }
@@ -168,7 +172,7 @@ Result<std::optional<core::Value>> MysqlClerk::load_value(std::string_view name)
 
 Result<core::ValueOutcome> MysqlClerk::write_value(const core::ValueWrite& write) {
   const std::lock_guard lock{mutex_};
-  const std::string table = options_.values_table();
+  const std::string table = values_table(options_);
   const std::string statement =
       write.expected
           ? change(table, write, "value IS NOT NULL AND version=" + std::to_string(*write.expected))
@@ -199,7 +203,7 @@ Result<std::vector<core::NamedValue>> MysqlClerk::list_values(std::string_view p
   while (true) {
     auto read = look_at_values(
         "SET " + std::string{kNow} + "=" + sql_.clock() + ";" +
-        select_from(options_.values_table()) + " WHERE LEFT(name," + std::to_string(prefix.size()) +
+        select_from(values_table(options_)) + " WHERE LEFT(name," + std::to_string(prefix.size()) +
         ")=" + hex(prefix) + " AND name>=" + hex(prefix) + " AND name>" + hex(after) +
         " AND value IS NOT NULL ORDER BY name LIMIT " + std::to_string(kPage));
     if (!read) {
@@ -219,10 +223,9 @@ Result<std::vector<core::NamedValue>> MysqlClerk::list_values(std::string_view p
 
 void MysqlClerk::forget_values() {
   // Only what lies behind the clock, from which later versions start.
-  std::ignore = run("DELETE FROM " + options_.values_table() +
-                    " WHERE value IS NULL AND written<=" + sql_.clock() + "-INTERVAL " +
-                    micros(core::kEraseMemory) + " MICROSECOND AND version<" +
-                    since_epoch(sql_.clock()) + " LIMIT 1000");
+  std::ignore = run("DELETE FROM " + values_table(options_) + " WHERE value IS NULL AND written<=" +
+                    sql_.clock() + "-INTERVAL " + micros(core::kEraseMemory) +
+                    " MICROSECOND AND version<" + since_epoch(sql_.clock()) + " LIMIT 1000");
 }
 
 }  // namespace holdfast::engines
