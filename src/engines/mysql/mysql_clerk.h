@@ -3,6 +3,7 @@
 #include <holdfast/error.h>
 #include <holdfast/inspect.h>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -26,6 +27,9 @@ class MysqlClerk {
  public:
   MysqlClerk(const MysqlOptions& options, const MysqlSql& sql, engine::Driver& driver);
 
+  // Tests only: the store's time, in place of the server's, for values.
+  void set_now(std::function<base::Time()> now) { now_ = std::move(now); }
+
   Result<std::vector<LockInfo>> list(std::string_view prefix);
   Result<LockInfo> show(std::string_view name);
   Result<void> init();
@@ -47,6 +51,7 @@ class MysqlClerk {
   bool no_tables() const;
   Result<std::vector<LockInfo>> described();
   Result<void> tidy_some();
+  std::string clock() const;  // an expression
   Result<void> run_on_values(const std::string& packet);
   Result<void> look_at_values(const std::string& packet);
   void forget_values();
@@ -59,6 +64,7 @@ class MysqlClerk {
   const MysqlOptions& options_;
   const MysqlSql& sql_;
   engine::Driver& driver_;
+  std::function<base::Time()> now_;
   std::mutex mutex_;
   MysqlSession session_;
   std::string tidied_to_;

@@ -67,6 +67,7 @@ MysqlEngine::MysqlEngine(MysqlOptions options, const engine::EngineOptions& clie
       driver_{std::make_unique<engine::Driver>()},
       clerk_{options_, sql_, *driver_} {
   sql_.set_now(client_.now);
+  clerk_.set_now(client_.now);
   for (std::size_t i = 0; i < kLanes; ++i) {
     exchanges_.push_back(
         std::make_unique<MysqlExchange>(MysqlContext{options_, client_, sql_, doorbell_}));

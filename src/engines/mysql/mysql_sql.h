@@ -97,9 +97,6 @@ class MysqlSql {
   void drop_notes(std::string& packet) const;
   void drop_old_notes(std::string& packet) const;
 
-  // The store's time, as an expression.
-  std::string clock() const { return now(); }
-
   // What makes the tables; safe to run again.
   std::vector<std::string> schema() const;
 

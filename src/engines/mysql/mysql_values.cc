@@ -117,6 +117,15 @@ std::string values_schema(const MysqlOptions& options) {
          ") ENGINE=InnoDB COMMENT='versioned values of holdfast'";
 }
 
+std::string MysqlClerk::clock() const {
+  if (!now_) {
+    return "UTC_TIMESTAMP(6)";
+  }
+  const auto micros = std::chrono::floor<std::chrono::microseconds>(now_().time_since_epoch());
+  return "('1970-01-01 00:00:00.000000' + INTERVAL " + std::to_string(micros.count()) +
+         " MICROSECOND)";
+}
+
 // Databases of an older holdfast lack the table: then it is made, if we may.
 // outcome_unknown: the connection broke after the packet was sent.
 Result<void> MysqlClerk::run_on_values(const std::string& packet) {
@@ -161,7 +170,7 @@ Result<void> MysqlClerk::look_at_values(const std::string& packet) {
 
 Result<std::optional<core::Value>> MysqlClerk::load_value(std::string_view name) {
   const std::lock_guard lock{mutex_};
-  auto read = look_at_values("SET " + std::string{kNow} + "=" + sql_.clock() + ";" +
+  auto read = look_at_values("SET " + std::string{kNow} + "=" + clock() + ";" +
                              select_from(values_table(options_)) + " WHERE name=" + hex(name));
   if (!read) {
     return tl::unexpected{std::move(read.error())};
@@ -177,9 +186,9 @@ Result<core::ValueOutcome> MysqlClerk::write_value(const core::ValueWrite& write
       write.expected
           ? change(table, write, "value IS NOT NULL AND version=" + std::to_string(*write.expected))
           : create(table, write);
-  auto done = run_on_values("START TRANSACTION;SET " + std::string{kNow} + "=" + sql_.clock() +
-                            ";" + statement + ";" + select_from(table) +
-                            " WHERE name=" + hex(write.name) + ";COMMIT");
+  auto done =
+      run_on_values("START TRANSACTION;SET " + std::string{kNow} + "=" + clock() + ";" + statement +
+                    ";" + select_from(table) + " WHERE name=" + hex(write.name) + ";COMMIT");
   if (!done) {
     return tl::unexpected{std::move(done.error())};
   }
@@ -202,9 +211,9 @@ Result<std::vector<core::NamedValue>> MysqlClerk::list_values(std::string_view p
   std::string after;
   while (true) {
     auto read = look_at_values(
-        "SET " + std::string{kNow} + "=" + sql_.clock() + ";" +
-        select_from(values_table(options_)) + " WHERE LEFT(name," + std::to_string(prefix.size()) +
-        ")=" + hex(prefix) + " AND name>=" + hex(prefix) + " AND name>" + hex(after) +
+        "SET " + std::string{kNow} + "=" + clock() + ";" + select_from(values_table(options_)) +
+        " WHERE LEFT(name," + std::to_string(prefix.size()) + ")=" + hex(prefix) +
+        " AND name>=" + hex(prefix) + " AND name>" + hex(after) +
         " AND value IS NOT NULL ORDER BY name LIMIT " + std::to_string(kPage));
     if (!read) {
       return tl::unexpected{std::move(read.error())};
@@ -223,9 +232,10 @@ Result<std::vector<core::NamedValue>> MysqlClerk::list_values(std::string_view p
 
 void MysqlClerk::forget_values() {
   // Only what lies behind the clock, from which later versions start.
-  std::ignore = run("DELETE FROM " + values_table(options_) + " WHERE value IS NULL AND written<=" +
-                    sql_.clock() + "-INTERVAL " + micros(core::kEraseMemory) +
-                    " MICROSECOND AND version<" + since_epoch(sql_.clock()) + " LIMIT 1000");
+  std::ignore =
+      run("DELETE FROM " + values_table(options_) + " WHERE value IS NULL AND written<=" + clock() +
+          "-INTERVAL " + micros(core::kEraseMemory) + " MICROSECOND AND version<" +
+          since_epoch(clock()) + " LIMIT 1000");
 }
 
 }  // namespace holdfast::engines
