@@ -35,6 +35,7 @@ class LeaseEngine : public engine::Engine {
   const Capabilities& capabilities() const noexcept override;
   void submit(std::size_t lane, std::span<const core::Command> batch, engine::Patience patience,
               engine::Done done) override;
+  base::Duration ride() const noexcept override { return std::chrono::milliseconds{1}; }
   int doorbell_fd() const noexcept override { return doorbell_.fd(); }
   std::vector<engine::Ring> answer_doorbell() override;
   bool may_have_changed() override { return !inherited() && doorbell_.may_have_missed(); }
