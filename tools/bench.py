@@ -95,7 +95,7 @@ def store_of(engine, build):
                 facts[key] = value
             port = facts["port"]
             yield {
-                "mysql": lambda: Store(f"mysql://app@127.0.0.1:{port}/holdfast", facts["socket"]),
+                "mysql": lambda: Store(f"mysql://app@127.0.0.1:{port}/holdfast", port),
                 "postgres": lambda: Store(f"postgres://postgres@127.0.0.1:{port}/postgres",
                                           f"host=127.0.0.1 port={port} user=postgres"),
                 "redis": lambda: Store(f"redis://127.0.0.1:{port}/0", port),

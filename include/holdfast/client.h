@@ -17,6 +17,7 @@ namespace holdfast {
 namespace client {
 class Service;  // what a Client is made of; private to the library
 class Several;
+class Tasks;
 }  // namespace client
 
 // This process's door to one store. Thread-safe. Make one a process and store:
@@ -107,6 +108,7 @@ class Client {
   friend class Mutex;
   friend class SharedMutex;
   friend class Semaphore;
+  friend class client::Tasks;
   friend class Worker;
   friend class client::Several;
   explicit Client(std::shared_ptr<client::Service> service) noexcept;

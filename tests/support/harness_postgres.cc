@@ -88,7 +88,7 @@ HarnessEntry postgres_advisory_harness() {
 HarnessEntry postgres_lease_harness() {
   return {.engine = "postgres",
           .strategy = "lease",
-          .claims = {.upgrade = true, .transfer = true},
+          .claims = {.values = true, .upgrade = true, .transfer = true},
           .make = []() -> std::unique_ptr<Harness> {
             return std::make_unique<PostgresHarness>("lease", "locks");
           },

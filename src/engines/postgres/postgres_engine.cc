@@ -8,6 +8,7 @@
 #include "engine/batch.h"
 #include "engine/describe.h"
 #include "engines/postgres/postgres_errors.h"
+#include "engines/postgres/postgres_row_update.h"
 #include "engines/postgres/postgres_session_locks.h"
 #include "engines/postgres/postgres_shedlock.h"
 #include "engines/relational/odd_bytes.h"
@@ -27,6 +28,7 @@ std::span<const Capabilities> capability_rows() {
         row.strategy = "lease";
         row.upgrade = true;
         row.transfer = true;
+        row.values = true;
         row.clock = "store";
         return row;
       }(),
@@ -61,7 +63,8 @@ engine::Registration postgres_registration() {
   return {.scheme = "postgres",
           .example = "postgres://user@host/database",
           .open = &open_postgres,
-          .capabilities = &capability_rows};
+          .capabilities = &capability_rows,
+          .update_row = &postgres::update_row};
 }
 
 engine::Registration postgresql_registration() {

@@ -38,6 +38,7 @@ const Capabilities& FairStrategy::row() {
     made.strategy = "fair";
     made.upgrade = true;
     made.transfer = true;
+    made.values = true;
     made.clock = "store";
     return made;
   }();
