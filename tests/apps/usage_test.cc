@@ -95,7 +95,7 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"AlsoTheSame",
                 {"run", "x", "--also", "y", "--also", "x", "--", "true"},
                 "--also names a lock that is named already"},
-        Mistake{"AlsoEmpty", {"run", "x", "--also", "", "--", "true"}, "name"},
+        Mistake{"AlsoEmpty", {"run", "x", "--also", "", "--", "true"}, "the name is empty"},
         Mistake{"FollowAndWait",
                 {"run", "x", "--follow", "--wait", "3s", "--", "true"},
                 "--follow waits for ever"},

@@ -164,7 +164,8 @@ void MysqlExchange::draft(Line& line) {
     apply_commands(draft, draft.entry.record);
     draft.fence.reset();
   }
-  if (draft.entry.record == before) {
+  // Whoever revokes what is revoked already wants its holders to be told again.
+  if (draft.entry.record == before && draft.wakes.empty()) {
     settle_all(line, std::move(draft.outcomes));
   } else {
     drafts_.push_back(std::move(draft));
