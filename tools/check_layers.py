@@ -18,7 +18,8 @@ import sys
 from pathlib import Path
 
 # Public headers that carry values and no behaviour: usable by every layer above base.
-VALUES = {"holdfast/error.h", "holdfast/inspect.h", "holdfast/job_table.h", "holdfast/options.h"}
+VALUES = {"holdfast/error.h", "holdfast/inspect.h", "holdfast/job_table.h", "holdfast/options.h",
+          "holdfast/own_row.h"}
 
 # layer -> the layers below it that it may include.
 LAYERS = {

@@ -15,7 +15,7 @@ packages=(
   libssl-dev libpq-dev
   libzookeeper-mt-dev libnghttp2-dev
   # tests and benchmarks
-  libgtest-dev libgmock-dev libbenchmark-dev python3 sqlite3 procps bindfs zsh
+  libgtest-dev libgmock-dev libbenchmark-dev python3 sqlite3 procps bindfs zsh faketime
   mariadb-server mariadb-client galera-4 rsync
   postgresql pgbouncer
   redis-server redis-sentinel openssl

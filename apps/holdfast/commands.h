@@ -15,6 +15,7 @@ void register_init(CommandLine& line, const Context& context);
 void register_doctor(CommandLine& line, const Context& context);
 void register_bench(CommandLine& line, const Context& context);
 void register_torture(CommandLine& line, const Context& context);
+void register_task(CommandLine& line, const Context& context);
 void register_version(CommandLine& line, const Context& context);
 
 }  // namespace holdfast::command

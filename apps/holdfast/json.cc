@@ -72,7 +72,35 @@ bj::object object_of(const LockInfo& lock) {
   return object;
 }
 
+std::int64_t unix_milliseconds(std::chrono::system_clock::time_point time) {
+  return milliseconds(time.time_since_epoch());
+}
+
+bj::object object_of(const TaskRunInfo& run) {
+  bj::object object;
+  object["status"] = to_string(run.status);
+  object["begin_unix_ms"] = unix_milliseconds(run.begin);
+  object["end_unix_ms"] = run.end ? bj::value(unix_milliseconds(*run.end)) : bj::value(nullptr);
+  put_bytes(object, "host", run.host);
+  object["pid"] = run.pid;
+  put_bytes(object, "message", run.message);
+  return object;
+}
+
 }  // namespace
+
+std::string json(const std::vector<TaskRecord>& tasks) {
+  bj::array array;
+  for (const TaskRecord& task : tasks) {
+    bj::object object;
+    put_bytes(object, "name", task.name);
+    object["last"] = object_of(task.last);
+    object["previous"] = task.previous ? bj::value(object_of(*task.previous)) : bj::value(nullptr);
+    object["not_before_ms"] = milliseconds(task.not_before);
+    array.push_back(std::move(object));
+  }
+  return bj::serialize(array);
+}
 
 std::string json(const LockInfo& lock) {
   return bj::serialize(object_of(lock));

@@ -2,6 +2,7 @@
 
 #include <holdfast/error.h>
 #include <holdfast/inspect.h>
+#include <holdfast/task.h>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,6 +16,7 @@ struct Change;
 
 std::string json(const LockInfo& lock);
 std::string json(const std::vector<LockInfo>& locks);
+std::string json(const std::vector<TaskRecord>& tasks);
 std::string json(const Change& change);
 std::string json(const std::vector<Finding>& findings, const std::string& store);
 std::string json(const Error& error, int exit_status);

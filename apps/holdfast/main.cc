@@ -34,6 +34,7 @@ int run_program(int argc, char** argv) {
   register_show(line, context);
   register_watch(line, context);
   register_release(line, context);
+  register_task(line, context);
   register_init(line, context);
   register_doctor(line, context);
   register_bench(line, context);

@@ -34,8 +34,13 @@ double postgres_wake_up(const std::string& conninfo, double seconds);
 
 // MySQL or MariaDB by hand, in the same way: cycles/s; and COMMIT to the return
 // of SELECT ... FOR UPDATE elsewhere: the median in µs.
-double mysql_cycles(const std::string& socket, unsigned threads, double seconds);
-double mysql_wake_up(const std::string& socket, double seconds);
+double mysql_cycles(const std::string& port, unsigned threads, double seconds);
+double mysql_wake_up(const std::string& port, double seconds);
+
+// ZooKeeper by hand, a node made and deleted: cycles/s.
+double zookeeper_cycles(const std::string& port, double seconds);
+// Redis by hand: half of the SETs/s on one connection.
+double redis_half_sets(const std::string& port, double seconds);
 
 // Calls `once(thread, i)` in every thread until the time is over: calls/s.
 double repeat(double seconds, unsigned threads,

@@ -16,9 +16,9 @@ constexpr std::chrono::milliseconds kBetweenHandOvers{700};
 
 class Connection {
  public:
-  explicit Connection(const std::string& socket) : mysql_{mysql_init(nullptr)} {
-    if (mysql_real_connect(mysql_, "localhost", "app", "", "holdfast", 0, socket.c_str(), 0) ==
-        nullptr) {
+  explicit Connection(const std::string& port) : mysql_{mysql_init(nullptr)} {
+    if (mysql_real_connect(mysql_, "127.0.0.1", "app", "", "holdfast",
+                           static_cast<unsigned>(std::stoul(port)), nullptr, 0) == nullptr) {
       give_up(mysql_error(mysql_));
     }
   }
@@ -39,13 +39,13 @@ class Connection {
 
 }  // namespace
 
-double mysql_cycles(const std::string& socket, unsigned threads, double seconds) {
-  Connection owner{socket};
+double mysql_cycles(const std::string& port, unsigned threads, double seconds) {
+  Connection owner{port};
   owner.run("DROP TABLE IF EXISTS bench_by_hand");
   owner.run("CREATE TABLE bench_by_hand (name VARBINARY(255) PRIMARY KEY, owner BINARY(16))");
   std::vector<std::unique_ptr<Connection>> connections;
   for (unsigned thread = 0; thread < threads; ++thread) {
-    connections.push_back(std::make_unique<Connection>(socket));
+    connections.push_back(std::make_unique<Connection>(port));
   }
   const double rate = repeat(seconds, threads, [&](unsigned thread, std::size_t i) {
     const std::string name = std::to_string(thread) + ":" + std::to_string(i % kNames);
@@ -58,9 +58,9 @@ double mysql_cycles(const std::string& socket, unsigned threads, double seconds)
   return rate;
 }
 
-double mysql_wake_up(const std::string& socket, double seconds) {
-  Connection holder{socket};
-  Connection waiter{socket};
+double mysql_wake_up(const std::string& port, double seconds) {
+  Connection holder{port};
+  Connection waiter{port};
   holder.run("CREATE TABLE IF NOT EXISTS bench_row (id INT PRIMARY KEY)");
   holder.run("INSERT IGNORE INTO bench_row VALUES (1)");
   std::vector<double> gaps;

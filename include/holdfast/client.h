@@ -17,7 +17,8 @@ namespace holdfast {
 namespace client {
 class Service;  // what a Client is made of; private to the library
 class Several;
-}
+class Tasks;
+}  // namespace client
 
 // This process's door to one store. Thread-safe. Make one a process and store:
 // all its locks and waiters share a small constant number of connections.
@@ -56,8 +57,7 @@ class Client {
   // meet, and for many in one round trip. Empty if none is free. `wait` does
   // not apply. An error only if nothing was taken.
   Result<std::vector<Lease>> claim_any(const std::vector<std::string>& names,
-                                       std::size_t at_most = 1,
-                                       const AcquireOptions& options = {});
+                                       std::size_t at_most = 1, const AcquireOptions& options = {});
 
   // Acquires without blocking the caller. `done` is called exactly once, on any
   // thread that uses this client: it must not wait for the client or throw, but
@@ -102,6 +102,7 @@ class Client {
   friend class Mutex;
   friend class SharedMutex;
   friend class Semaphore;
+  friend class client::Tasks;
   friend class Worker;
   friend class client::Several;
   explicit Client(std::shared_ptr<client::Service> service) noexcept;

@@ -10,5 +10,6 @@
 #include <holdfast/semaphore.h>
 #include <holdfast/several.h>
 #include <holdfast/shared_mutex.h>
+#include <holdfast/task.h>
 #include <holdfast/versioned.h>
 #include <holdfast/worker.h>

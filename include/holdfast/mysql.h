@@ -3,6 +3,8 @@
 #include <holdfast/error.h>
 #include <holdfast/job_table.h>
 #include <holdfast/lease.h>
+#include <holdfast/own_row.h>
+#include <holdfast/versioned.h>
 #include <cstdint>
 #include <string_view>
 
@@ -27,6 +29,15 @@ Result<void> guard(const Lease& lease, st_mysql* connection);
 
 // guard(), then COMMIT. outcome_unknown: no answer to the COMMIT.
 Result<void> guarded_commit(const Lease& lease, st_mysql* connection);
+
+// Changes a row of your own table if it still has the version that you read,
+// and counts the version up: optimistic locking where your data is. Needs no
+// lock and no Client, and no transaction, but works inside one. Names are
+// checked and quoted, values are always bound. See docs/versioned.md.
+// Not stored: the row has another version, or is not there; `version` is 0.
+// invalid_argument names the field. unavailable: the statement failed; what it
+// says of the transaction is the server's. outcome_unknown: no answer came.
+Result<WriteOutcome> update_row(st_mysql* connection, const RowUpdate& update);
 
 // Takes up to `at_most` open rows of a job table of your own, rows that nobody
 // else takes: marks them as taken by a new claim and returns their keys, first

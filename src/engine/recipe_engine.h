@@ -26,7 +26,8 @@ namespace holdfast::engine {
 // the commands as coroutines, this deals them out.
 //
 // Recipe: options().timeout, session() with await_connection() and trouble(),
-// connection(), perform(), renew(), list(), show(), bell(), changes(), stop().
+// connection(), perform(), renew(), list(), show(), bell(), changes(), stop();
+// load_value(), write_value(), list_values() and tidy_values().
 template <typename Recipe>
 class RecipeEngine : public Engine {
  public:
@@ -92,6 +93,38 @@ class RecipeEngine : public Engine {
       return tl::unexpected{std::move(good.error())};
     }
     return ask<Result<LockInfo>>([&] { return recipe_->show(std::string{name}); });
+  }
+
+  Result<std::optional<core::Value>> load_value(std::string_view name) override {
+    if (!capabilities_.values) {
+      return Engine::load_value(name);
+    }
+    if (auto good = check_name(name); !good) {
+      return tl::unexpected{std::move(good.error())};
+    }
+    return ask<Result<std::optional<core::Value>>>(
+        [&] { return recipe_->load_value(std::string{name}); });
+  }
+  Result<core::ValueOutcome> write_value(const core::ValueWrite& write) override {
+    if (!capabilities_.values) {
+      return Engine::write_value(write);
+    }
+    if (auto good = check_name(write.name); !good) {
+      return tl::unexpected{std::move(good.error())};
+    }
+    return ask<Result<core::ValueOutcome>>([&] { return recipe_->write_value(write); });
+  }
+  Result<std::vector<core::NamedValue>> list_values(std::string_view prefix) override {
+    if (!capabilities_.values) {
+      return Engine::list_values(prefix);
+    }
+    return ask<Result<std::vector<core::NamedValue>>>(
+        [&] { return recipe_->list_values(std::string{prefix}); });
+  }
+  void tidy() override {
+    if (!inherited() && capabilities_.values) {
+      recipe_->tidy_values();
+    }
   }
 
   Result<void> init() override { return {}; }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <holdfast/inspect.h>
+#include <holdfast/own_row.h>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -15,6 +16,9 @@ struct Registration {
   EngineFactory open = nullptr;
   // One entry a strategy: rows of the capability table.
   std::span<const Capabilities> (*capabilities)() = nullptr;
+  // SQL: changes a row of the user's own, if it has that version, on a
+  // connection of the vendor's type. False: it has not.
+  Result<bool> (*update_row)(void* connection, const RowUpdate& update) = nullptr;
 };
 
 // All engines that were built in, in the order of the documentation.

@@ -67,7 +67,7 @@ TEST_F(Completion, OffersCommands) {
 
 TEST_F(Completion, OffersTheOptionsThatTheProgramHas) {
   for (const char* command :
-       {"run", "ls", "show", "watch", "release", "init", "doctor", "bench", "torture"}) {
+       {"run", "ls", "show", "watch", "release", "task", "init", "doctor", "bench", "torture"}) {
     const auto help = call({command, "--help"}).out;
     const auto offered = offers(std::string{"holdfast "} + command + " --");
     const auto known = options_in(help);
@@ -83,6 +83,7 @@ TEST_F(Completion, OffersTheOptionsThatTheProgramHas) {
 TEST_F(Completion, OffersValues) {
   EXPECT_EQ(offers("holdfast run x --on-lost "), (Offers{"ignore", "term"}));
   EXPECT_TRUE(has(offers("holdfast run x --wait "), "forever"));
+  EXPECT_EQ(offers("holdfast task "), (Offers{"ls", "run"}));
 }
 
 TEST_F(Completion, OffersNamesOfLocksInUse) {

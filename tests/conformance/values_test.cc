@@ -3,11 +3,13 @@
 #include <map>
 #include <mutex>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "conformance/conformance.h"
+#include "support/fault_proxy.h"
 
 namespace holdfast::test {
 namespace {
@@ -47,6 +49,71 @@ class Values : public Conformance {
   }
 };
 HOLDFAST_RUN_ON(Values, harnesses_with(&Claims::values));
+
+// On the engines that are reached by TCP, over a line that the test may break.
+class ValuesOnABadLine : public Conformance {
+ protected:
+  std::unique_ptr<Client> open_through(FaultProxy& proxy) {
+    std::string url = harness().url();
+    const auto [from, to] = address(url);
+    url.replace(from, to - from, std::to_string(proxy.port()));
+    auto client = Client::open(url);
+    if (!client) throw std::runtime_error{client.error().text};
+    return std::make_unique<Client>(std::move(*client));
+  }
+  std::unique_ptr<FaultProxy> line() {
+    const std::string url = harness().url();
+    const auto [from, to] = address(url);
+    return proxy_to(static_cast<std::uint16_t>(std::stoi(url.substr(from, to - from))));
+  }
+  // As these bytes travel to the store.
+  std::string sent(const std::string& bytes) const {
+    if (GetParam().engine != "mysql") return bytes;
+    std::string hex;
+    for (const char c : bytes) {
+      constexpr std::string_view kDigits = "0123456789abcdef";
+      const auto byte = static_cast<unsigned char>(c);
+      hex += {kDigits[byte >> 4U], kDigits[byte & 15U]};
+    }
+    return hex;
+  }
+
+ private:
+  // Where the port stands in the URL.
+  static std::pair<std::size_t, std::size_t> address(const std::string& url) {
+    const std::string host = "127.0.0.1:";
+    const std::size_t from = url.find(host) + host.size();
+    return {from, url.find_first_not_of("0123456789", from)};
+  }
+};
+std::vector<HarnessEntry> harnesses_by_tcp() {
+  auto found = harnesses_with(&Claims::values, &Claims::processes);
+  std::erase_if(found, [](const HarnessEntry& entry) { return entry.engine == "sqlite"; });
+  return found;
+}
+HOLDFAST_RUN_ON(ValuesOnABadLine, harnesses_by_tcp());
+
+TEST_P(ValuesOnABadLine, ALostAnswerIsFoundOut) {
+  const auto proxy = line();
+  const auto client = open_through(*proxy);
+  const auto value = client->versioned(name());
+  for (const std::string& bytes : {"first-"s + name(), "second-"s + name()}) {
+    const auto before = value.read();
+    ASSERT_THAT(before, IsOk());
+    proxy->swallow_reply({.pattern = sent(bytes), .then = Swallow::Then::cut});
+    const auto written =
+        *before ? value.compare_and_set(bytes, (*before)->version) : value.create(bytes);
+    ASSERT_THAT(written, IsOk());
+    EXPECT_TRUE(written->stored);
+    proxy->stop_swallowing();
+    const auto after = value.read();
+    ASSERT_THAT(after, IsOk());
+    ASSERT_TRUE(*after);
+    EXPECT_EQ((*after)->value, bytes);
+    EXPECT_EQ((*after)->version, written->version);
+  }
+  EXPECT_EQ(proxy->swallowed(), 2U);
+}
 
 class NoValues : public Conformance {};
 HOLDFAST_RUN_ON(NoValues, harnesses_without(&Claims::values));

@@ -135,7 +135,7 @@ class EngineModel : public ::testing::TestWithParam<std::string> {
         for (const engine::Ring& ring : engine->answer_doorbell()) {
           const bool asked = std::find(wanted.begin(), wanted.end(), ring.id) != wanted.end();
           const bool again = std::find(rung.begin(), rung.end(), ring.id) != rung.end();
-          if ((asked && !again) || ring.token != 0 || GetParam() != "mysql") {
+          if ((asked && !again) || ring.token != 0 || !GetParam().starts_with("mysql")) {
             rung.push_back(ring.id);
           }
         }
@@ -159,7 +159,7 @@ class EngineModel : public ::testing::TestWithParam<std::string> {
         break;
       case 3:
         // A new doorbell there knows nothing of what the old one waited for.
-        if (random.below(5) == 0 && GetParam() != "mysql") {
+        if (random.below(5) == 0 && !GetParam().starts_with("mysql")) {
           reopen(random.session());
         }
         break;
@@ -204,7 +204,7 @@ class EngineModel : public ::testing::TestWithParam<std::string> {
 
 TEST_P(EngineModel, AnswersLikeTheLockRecord) {
   const bool quick = std::getenv("HOLDFAST_QUICK") != nullptr;
-  const std::uint64_t seeds = GetParam() == "mysql" ? (quick ? 1 : 5) : (quick ? 5 : 25);
+  const std::uint64_t seeds = GetParam().starts_with("mysql") ? (quick ? 1 : 5) : (quick ? 5 : 25);
   for (std::uint64_t seed = 1; seed <= seeds && !HasFailure(); ++seed) {
     run(seed, GetParam() == "postgres" ? 150 : 400);
   }

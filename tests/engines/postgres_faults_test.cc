@@ -46,7 +46,8 @@ class PostgresFaults : public ::testing::Test {
     store().sql().run("CREATE ROLE " + role + " LOGIN " + more);
     store().sql().run("GRANT USAGE ON SCHEMA " + store().schema() + " TO " + role);
     store().sql().run("GRANT SELECT, INSERT, UPDATE, DELETE ON " + store().schema() + ".locks, " +
-                      store().schema() + ".fences TO " + role);
+                      store().schema() + ".fences, " + store().schema() + ".versioned_values TO " +
+                      role);
     store().sql().run("GRANT SELECT, UPDATE ON " + store().schema() + ".meta TO " + role);
     role_ = role;
     return role;
@@ -235,6 +236,10 @@ TEST_F(PostgresFaults, TheDocumentedPrivilegesAreEnough) {
   EXPECT_EQ(wait_for_ring(*b).size(), 1U);
   a->tidy();
   EXPECT_TRUE(a->list(""));
+  EXPECT_TRUE(
+      a->write_value({.name = "x", .expected = {}, .bytes = "y", .writer = id(7)})->applied);
+  EXPECT_EQ((*a->load_value("x"))->bytes, "y");
+  EXPECT_EQ(a->list_values("x")->size(), 1U);
   for (const Finding& finding : a->doctor()) {
     EXPECT_NE(finding.level, Finding::Level::problem) << finding.topic << ": " << finding.text;
   }

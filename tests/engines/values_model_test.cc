@@ -13,11 +13,6 @@ namespace {
 
 using namespace test;
 
-// The engines whose store keeps the record itself, with the test's clock.
-std::vector<std::string> engines_with_record() {
-  return {"memory", "sqlite"};
-}
-
 class ValuesModel : public ::testing::TestWithParam<std::string> {
  protected:
   std::unique_ptr<engine::Engine> open(std::uint32_t session) {
@@ -32,7 +27,7 @@ class ValuesModel : public ::testing::TestWithParam<std::string> {
   const std::string url_ = store_url(GetParam(), dir_);
   base::Time now_ = at(24h);
 };
-INSTANTIATE_TEST_SUITE_P(, ValuesModel, ::testing::ValuesIn(engines_with_record()),
+INSTANTIATE_TEST_SUITE_P(, ValuesModel, ::testing::ValuesIn(engines_of_the_record()),
                          [](const auto& engine) { return engine.param; });
 
 struct Dice {

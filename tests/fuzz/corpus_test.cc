@@ -13,6 +13,7 @@ void fuzz_url(std::string_view input);
 void fuzz_record(std::string_view input);
 void fuzz_resp(std::string_view input);
 void fuzz_rows(std::string_view input);
+void fuzz_stored(std::string_view input);
 #ifdef HOLDFAST_FUZZ_COMMAND
 void fuzz_words(std::string_view input);
 void fuzz_command_line(std::string_view input);
@@ -26,10 +27,11 @@ struct Target {
 };
 
 constexpr Target kTargets[] = {
-    {"url", &fuzz_url},     {"record", &fuzz_record},
-    {"resp", &fuzz_resp},   {"rows", &fuzz_rows},
+    {"url", &fuzz_url},       {"record", &fuzz_record},
+    {"resp", &fuzz_resp},     {"rows", &fuzz_rows},
+    {"stored", &fuzz_stored},
 #ifdef HOLDFAST_FUZZ_COMMAND
-    {"words", &fuzz_words}, {"command_line", &fuzz_command_line},
+    {"words", &fuzz_words},   {"command_line", &fuzz_command_line},
 #endif
 };
 

@@ -18,7 +18,7 @@ class EtcdHarness : public Harness {
 HarnessEntry etcd_harness() {
   return {.engine = "etcd",
           .strategy = "",
-          .claims = {.outage = false},
+          .claims = {.outage = false, .values = true},
           .make = []() -> std::unique_ptr<Harness> { return std::make_unique<EtcdHarness>(); },
           .missing = [] { return missing_program("etcd"); }};
 }

@@ -159,7 +159,7 @@ HarnessEntry mysql_lease_harness() {
   return {
       .engine = "mysql",
       .strategy = "lease",
-      .claims = {},
+      .claims = {.values = true},
       .make = []() -> std::unique_ptr<Harness> { return std::make_unique<MysqlHarness>("lease"); },
       .missing = [] { return missing_program("mariadbd"); }};
 }

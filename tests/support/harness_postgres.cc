@@ -88,7 +88,7 @@ HarnessEntry postgres_advisory_harness() {
 HarnessEntry postgres_lease_harness() {
   return {.engine = "postgres",
           .strategy = "lease",
-          .claims = {},
+          .claims = {.values = true},
           .make = []() -> std::unique_ptr<Harness> {
             return std::make_unique<PostgresHarness>("lease", "locks");
           },

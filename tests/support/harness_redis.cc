@@ -57,7 +57,7 @@ HarnessEntry redis_fair_harness() {
   return {
       .engine = "redis",
       .strategy = "fair",
-      .claims = {},
+      .claims = {.values = true},
       .make = []() -> std::unique_ptr<Harness> { return std::make_unique<RedisHarness>("fair"); },
       .missing = &missing_redis};
 }

@@ -35,10 +35,10 @@ class SqliteHarness : public Harness {
 }  // namespace
 
 HarnessEntry sqlite_harness() {
-  return {
-      .engine = "sqlite", .strategy = "", .claims = {.values = true}, .make = []() -> std::unique_ptr<Harness> {
-        return std::make_unique<SqliteHarness>();
-      }};
+  return {.engine = "sqlite",
+          .strategy = "",
+          .claims = {.values = true},
+          .make = []() -> std::unique_ptr<Harness> { return std::make_unique<SqliteHarness>(); }};
 }
 
 }  // namespace holdfast::test

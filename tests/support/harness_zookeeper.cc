@@ -36,7 +36,7 @@ std::optional<std::string> missing() {
 HarnessEntry zookeeper_harness() {
   return {.engine = "zookeeper",
           .strategy = "",
-          .claims = {.lease = false, .outage = false},
+          .claims = {.lease = false, .outage = false, .values = true},
           .make = []() -> std::unique_ptr<Harness> { return std::make_unique<ZookeeperHarness>(); },
           .missing = &missing};
 }

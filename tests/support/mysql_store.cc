@@ -67,7 +67,7 @@ std::string MysqlStore::url_of(const std::string& user) const {
 std::string MysqlStore::add_least_user() {
   const std::string user = fresh("least_");
   root().ask("CREATE USER " + user);
-  for (const char* table : {"locks", "notes", "fences", "schema"}) {
+  for (const char* table : {"locks", "notes", "fences", "values", "schema"}) {
     root().ask("GRANT SELECT, INSERT, UPDATE, DELETE ON holdfast." + prefix_ + table + " TO " +
                user);
   }

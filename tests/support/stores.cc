@@ -26,9 +26,9 @@ std::string store_url(const std::string& engine, const TempDir& dir) {
   }
 #endif
 #ifndef HOLDFAST_WITHOUT_MYSQL
-  if (engine == "mysql") {
+  if (engine.starts_with("mysql")) {
     return "mysql://app@127.0.0.1:" + shared_server_port("mariadb") + "/holdfast?prefix=t_" +
-           unique.substr(0, 12) + "_";
+           unique.substr(0, 12) + "_" + (engine == "mysql" ? "" : "&returning=false");
   }
 #endif
 #ifndef HOLDFAST_WITHOUT_POSTGRES
@@ -47,6 +47,7 @@ std::vector<std::string> engines_of_the_record() {
 #endif
 #ifndef HOLDFAST_WITHOUT_MYSQL
   all.emplace_back("mysql");
+  all.emplace_back("mysql_without_returning");
 #endif
 #ifndef HOLDFAST_WITHOUT_POSTGRES
   all.emplace_back("postgres");

@@ -49,7 +49,7 @@ _holdfast_reply() {
 
 _holdfast() {
   local words cword current previous command='' i
-  local commands='run ls show watch release init doctor bench torture version'
+  local commands='run ls show watch release task init doctor bench torture version'
   local common='--url --json --help'
   _holdfast_words
   current=${words[cword]}
@@ -67,7 +67,7 @@ _holdfast() {
   done
   local at=$i
 
-  if [[ $command == run ]]; then
+  if [[ $command == run || $command == task ]]; then
     for ((i = at + 1; i < cword; i++)); do
       if [[ ${words[i]} == -- ]]; then
         _holdfast_command
@@ -78,8 +78,9 @@ _holdfast() {
 
   case $previous in
     --url) _holdfast_reply 'sqlite: memory:' && return ;;
-    --ttl | --max-hold) _holdfast_reply '10s 30s 1m 5m 1h' && return ;;
+    --ttl | --max-hold | --at-most | --at-least) _holdfast_reply '10s 30s 1m 5m 1h' && return ;;
     --wait | -w) _holdfast_reply '0 10s 1m forever' && return ;;
+    --once-per) _holdfast_reply '50m 23h' && return ;;
     --grace | --interval | --rest) _holdfast_reply '100ms 500ms 1s 5s' && return ;;
     --permits) _holdfast_reply '1/2 1/3 1/4 1/8' && return ;;
     --on-lost) _holdfast_reply 'term ignore' && return ;;
@@ -89,12 +90,17 @@ _holdfast() {
   esac
 
   local options names=''
+  if [[ $command == task && $previous == task && $current != -* ]]; then
+    _holdfast_reply 'run ls'
+    return
+  fi
   case $command in
     run)
       options='--wait --no-wait --ttl --shared --permits --on-lost --max-hold --no-renew --grace --follow --rest --label --'
       ;;
     watch) options='--interval' ;;
     release) options='--force --now' ;;
+    task) options='--at-most --at-least --once-per --label --' ;;
     init) options='--print' ;;
     bench) options='--scenario --seconds' ;;
     torture)

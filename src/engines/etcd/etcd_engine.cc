@@ -16,6 +16,7 @@ std::span<const Capabilities> capability_rows() {
     Capabilities row;
     row.engine = "etcd";
     row.exclusion = ExclusionBy::quorum;
+    row.values = true;
     row.clock = "cluster";
     return row;
   }()};

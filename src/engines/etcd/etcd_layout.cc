@@ -11,6 +11,8 @@ namespace {
 constexpr unsigned kTokenBits = 12;
 constexpr std::string_view kHexDigits = "0123456789ABCDEF";
 constexpr std::string_view kNote = "holdfast";
+constexpr std::string_view kValues = "%values/";
+constexpr std::string_view kHoldOffs = "%hold-offs/";
 
 bool is_plain(char c) {
   const auto byte = static_cast<unsigned char>(c);
@@ -96,7 +98,23 @@ Result<std::string> etcd_directory(const EtcdOptions& options, std::string_view 
   return options.prefix + std::string{name} + "/";
 }
 
+std::string etcd_value_key(const EtcdOptions& options, std::string_view name) {
+  return options.prefix + std::string{kValues} + escaped(name);
+}
+
+std::string etcd_hold_off_key(const EtcdOptions& options, std::string_view name) {
+  return options.prefix + std::string{kHoldOffs} + escaped(name);
+}
+
+std::string etcd_unescaped(std::string_view name) {
+  return unescaped(name);
+}
+
 std::optional<std::string> etcd_name(const EtcdOptions& options, std::string_view key) {
+  if (key.starts_with(options.prefix + std::string{kValues}) ||
+      key.starts_with(options.prefix + std::string{kHoldOffs})) {
+    return std::nullopt;
+  }
   const auto slash = key.rfind('/');
   if (!key.starts_with(options.prefix) || slash == std::string_view::npos ||
       slash < options.prefix.size()) {

@@ -19,6 +19,10 @@ namespace holdfast::engines {
 
 // "<prefix><name>/". invalid_argument if a verbatim name cannot be one.
 Result<std::string> etcd_directory(const EtcdOptions& options, std::string_view name);
+// "<prefix>%values/<name>", and where its hold-off is. No lock is called so.
+std::string etcd_value_key(const EtcdOptions& options, std::string_view name);
+std::string etcd_hold_off_key(const EtcdOptions& options, std::string_view name);
+std::string etcd_unescaped(std::string_view name);
 // The name of the lock that this key belongs to; nullopt: it is none of ours.
 std::optional<std::string> etcd_name(const EtcdOptions& options, std::string_view key);
 std::string etcd_key(std::string_view directory, std::int64_t lease, const core::RequestId& id);

@@ -20,6 +20,7 @@
 #include "engine/bell.h"
 #include "engine/engine.h"
 #include "engine/task.h"
+#include "engine/value_text.h"
 #include "engines/etcd/etcd_layout.h"
 #include "engines/etcd/etcd_session.h"
 
@@ -60,6 +61,12 @@ class EtcdRecipe {
   engine::Task<Result<std::vector<LockInfo>>> list(std::string prefix);
   engine::Task<Result<LockInfo>> show(std::string name);
   engine::Task<std::vector<Finding>> examine();
+
+  engine::Task<Result<std::optional<core::Value>>> load_value(std::string name);
+  // What it points to must live until the end.
+  engine::Task<Result<core::ValueOutcome>> write_value(core::ValueWrite write);
+  engine::Task<Result<std::vector<core::NamedValue>>> list_values(std::string prefix);
+  void tidy_values() const noexcept {}  // etcd's leases do
 
  private:
   struct Place {
@@ -119,6 +126,13 @@ class EtcdRecipe {
   engine::Task<core::Outcome> revoke(std::string dir, core::Revoke wanted);
   engine::Task<core::Outcome> resize(std::string dir, std::uint32_t limit);
   engine::Task<LockInfo> describe(std::string name, std::vector<Entrant> line);
+
+  // etcd_values.cc
+  engine::Task<Result<EtcdRange>> read_keys(std::string key, std::string end);
+  engine::Task<Result<Duration>> hold_off_of(std::string name);
+  engine::Task<Result<std::int64_t>> grant_for(Duration time);
+  engine::Task<Result<EtcdTransaction>> draft(core::ValueWrite write, engine::ValueText text,
+                                              EtcdRange found);
 
   // etcd_leases.cc: a lease with at least that much of it left
   engine::Task<std::optional<Error>> find_lease(Duration ttl, std::int64_t& lease);

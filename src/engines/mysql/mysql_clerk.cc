@@ -162,7 +162,7 @@ Result<void> MysqlClerk::init() {
   for (const std::string& statement : sql_.schema()) {
     packet += (packet.empty() ? "" : ";") + statement;
   }
-  return run(std::move(packet));
+  return run(packet + ";" + values_schema(options_));
 }
 
 void MysqlClerk::tidy() {
@@ -170,6 +170,7 @@ void MysqlClerk::tidy() {
   if (!tidy_some()) {
     tidied_to_.clear();
   }
+  forget_values();
   session_.close();  // not needed for a while
 }
 

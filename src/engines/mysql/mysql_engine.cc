@@ -5,6 +5,7 @@
 #include "base/fork.h"
 #include "engine/batch.h"
 #include "engines/mysql/mysql_classic.h"
+#include "engines/mysql/mysql_row_update.h"
 #include "engines/mysql/mysql_session_locks.h"
 
 namespace holdfast::engines {
@@ -18,6 +19,7 @@ std::span<const Capabilities> capability_rows() {
     Capabilities lease;
     lease.engine = "mysql";
     lease.strategy = "lease";
+    lease.values = true;
     lease.clock = "store";
     std::vector<Capabilities> all{lease};
     for (const ClassicForm& form : classic_forms()) {
@@ -52,7 +54,8 @@ engine::Registration mysql_registration() {
   return {.scheme = "mysql",
           .example = "mysql://user@host/database",
           .open = open_mysql,
-          .capabilities = capability_rows};
+          .capabilities = capability_rows,
+          .update_row = &update_row_on_mysql};
 }
 
 MysqlEngine::MysqlEngine(MysqlOptions options, const engine::EngineOptions& client)
@@ -64,6 +67,7 @@ MysqlEngine::MysqlEngine(MysqlOptions options, const engine::EngineOptions& clie
       driver_{std::make_unique<engine::Driver>()},
       clerk_{options_, sql_, *driver_} {
   sql_.set_now(client_.now);
+  clerk_.set_now(client_.now);
   for (std::size_t i = 0; i < kLanes; ++i) {
     exchanges_.push_back(
         std::make_unique<MysqlExchange>(MysqlContext{options_, client_, sql_, doorbell_}));
@@ -125,6 +129,27 @@ Result<LockInfo> MysqlEngine::show(std::string_view name) {
   return clerk_.show(name);
 }
 
+Result<std::optional<core::Value>> MysqlEngine::load_value(std::string_view name) {
+  if (inherited()) {
+    return tl::unexpected{engine::inherited_by_fork()};
+  }
+  return engine::check_name(name).and_then([&] { return clerk_.load_value(name); });
+}
+
+Result<core::ValueOutcome> MysqlEngine::write_value(const core::ValueWrite& write) {
+  if (inherited()) {
+    return tl::unexpected{engine::inherited_by_fork()};
+  }
+  return engine::check_name(write.name).and_then([&] { return clerk_.write_value(write); });
+}
+
+Result<std::vector<core::NamedValue>> MysqlEngine::list_values(std::string_view prefix) {
+  if (inherited()) {
+    return tl::unexpected{engine::inherited_by_fork()};
+  }
+  return clerk_.list_values(prefix);
+}
+
 Result<void> MysqlEngine::init() {
   return inherited() ? Result<void>{tl::unexpected{engine::inherited_by_fork()}} : clerk_.init();
 }
@@ -134,7 +159,7 @@ Result<std::string> MysqlEngine::init_script() {
   for (const std::string& statement : sql_.schema()) {
     script += statement + ";\n";
   }
-  return script;
+  return script + values_schema(options_) + ";\n";
 }
 
 std::vector<Finding> MysqlEngine::doctor() {

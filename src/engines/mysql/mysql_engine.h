@@ -38,6 +38,9 @@ class MysqlEngine : public engine::Engine {
                      const engine::NativeConnection& connection, engine::AfterGuard after) override;
   Result<std::vector<LockInfo>> list(std::string_view prefix) override;
   Result<LockInfo> show(std::string_view name) override;
+  Result<std::optional<core::Value>> load_value(std::string_view name) override;
+  Result<core::ValueOutcome> write_value(const core::ValueWrite& write) override;
+  Result<std::vector<core::NamedValue>> list_values(std::string_view prefix) override;
   Result<void> init() override;
   Result<std::string> init_script() override;
   std::vector<Finding> doctor() override;

@@ -194,7 +194,8 @@ bool MysqlExchange::on_reply() {
   switch (step_) {
     case Step::connect:
       on_mariadb_ = session_.server_version().find("MariaDB") != std::string::npos;
-      has_returning_ = on_mariadb_ && !session_.server_version().starts_with("10.3.") &&
+      has_returning_ = context_.options.returning && on_mariadb_ &&
+                       !session_.server_version().starts_with("10.3.") &&
                        !session_.server_version().starts_with("10.4.");
       has_nowait_ = on_mariadb_ || !session_.server_version().starts_with("5.");
       return start_window();

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include "engine/driver.h"
@@ -84,7 +85,7 @@ class MysqlExchange : public engine::Conversation {
     MysqlSql::Wish::Kind kind;
     base::Duration ttl{};
   };
-  enum class Answer : std::uint8_t { verdicts, rows, read, requeued };
+  enum class Answer : std::uint8_t { verdicts, rows, read, exchanged, requeued };
 
   void sort_out(std::span<const core::Command> batch);
   void recognize_plain(Line& line) const;
@@ -105,6 +106,9 @@ class MysqlExchange : public engine::Conversation {
   bool on_reply();
   void on_plain();
   void on_requeued(const MysqlReply& reply);
+  void on_exchanged(const MysqlReply& reply);
+  void fulfil(std::size_t wish, std::uint64_t token, base::Duration lease_for);
+  bool is_exchange() const;
   void judge(std::size_t wish, const MysqlVerdict& verdict);
   void on_write();
   bool on_error(const MysqlError& error);
@@ -150,8 +154,9 @@ class MysqlExchange : public engine::Conversation {
   bool rollback_first_ = false;
   std::uint64_t mark_ = 0;
   std::vector<Asked> asked_;
-  std::size_t replied_at_ = 0;  // where the replies to our own statements begin
-  std::string crowded_;         // the name where others stood in the queue of late
+  std::size_t replied_at_ = 0;             // where the replies to our own statements begin
+  std::unordered_set<std::string> known_;  // names whose rows there surely are
+  std::string crowded_;                    // the name where others stood in the queue of late
   Answer answer_ = Answer::verdicts;
   std::size_t committed_at_ = 0;  // replies beyond this are about doorbells
   std::vector<std::pair<std::string, Seen>> seen_;

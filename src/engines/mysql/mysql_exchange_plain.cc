@@ -10,6 +10,12 @@ namespace holdfast::engines {
 using core::Status;
 using Kind = MysqlSql::Wish::Kind;
 
+namespace {
+
+constexpr std::size_t kMaxKnown = 4096;
+
+}  // namespace
+
 // Fills asked_, one a wish.
 std::vector<MysqlSql::Wish> MysqlExchange::make_wishes() {
   std::vector<MysqlSql::Wish> wishes;
@@ -69,6 +75,13 @@ void MysqlExchange::send_plain() {
     send(Step::plain, std::move(packet));
     return;
   }
+  if (others.empty() && is_exchange()) {
+    const bool give_first = wishes.front().kind == Kind::give_back;
+    context_.sql.exchange(packet, wishes[give_first ? 0 : 1], wishes[give_first ? 1 : 0]);
+    answer_ = Answer::exchanged;
+    send(Step::plain, std::move(packet));
+    return;
+  }
   context_.sql.ask(packet, wishes, mark_);
   // A release that others wait for: the sooner we know the queue, the better.
   answer_ = wishes.size() == 1 && wishes.front().kind == Kind::give_back ? Answer::rows
@@ -104,6 +117,10 @@ void MysqlExchange::on_plain() {
     on_requeued(replies.at(first));
     return;
   }
+  if (answer_ == Answer::exchanged) {
+    on_exchanged(replies.at(first));
+    return;
+  }
   if (answer_ == Answer::rows) {
     take_rows(replies.at(first));
   }
@@ -130,24 +147,53 @@ void MysqlExchange::on_plain() {
   }
 }
 
-void MysqlExchange::judge(std::size_t wish, const MysqlVerdict& verdict) {
-  const auto& [line, command, kind, ttl] = asked_[wish];
-  const bool was_there = kind == Kind::take || verdict.version > 1;
-  if (verdict.mark != mark_ + wish || !was_there) {
-    return;
+// A thread that goes from one lock to the next.
+bool MysqlExchange::is_exchange() const {
+  if (asked_.size() != 2 || asked_[0].line == asked_[1].line) {
+    return false;
   }
-  const std::uint64_t token = verdict.last_token - (core::kTokenStride - 1);
+  const Asked& take = asked_[asked_[0].kind == Kind::take ? 0 : 1];
+  const Asked& give = asked_[asked_[0].kind == Kind::take ? 1 : 0];
+  return take.kind == Kind::take && give.kind == Kind::give_back &&
+         known_.contains(std::string{take.line->name});
+}
+
+void MysqlExchange::on_exchanged(const MysqlReply& reply) {
+  const bool took = reply.insert_id != 0;
+  const bool gave = reply.affected == (took ? 2U : 1U);
+  for (std::size_t i = 0; i < asked_.size(); ++i) {
+    if (asked_[i].kind == Kind::take ? took : gave) {
+      fulfil(i, reply.insert_id, asked_[i].ttl);
+    }
+  }
+}
+
+void MysqlExchange::judge(std::size_t wish, const MysqlVerdict& verdict) {
+  const Asked& asked = asked_[wish];
+  const bool was_there = asked.kind == Kind::take || verdict.version > 1;
+  if (verdict.mark == mark_ + wish && was_there) {
+    fulfil(wish, verdict.last_token - (core::kTokenStride - 1),
+           asked.kind == Kind::prolong ? verdict.ttl : asked.ttl);
+  }
+}
+
+void MysqlExchange::fulfil(std::size_t wish, std::uint64_t token, base::Duration lease_for) {
+  const auto& [line, command, kind, ttl] = asked_[wish];
+  if (known_.size() >= kMaxKnown) {
+    known_.clear();
+  }
+  known_.emplace(line->name);
   switch (kind) {
     case Kind::give_back:
       settle(command, {.status = Status::released});
       line->give_back = nullptr;
       break;
     case Kind::take:
-      settle(command, {.status = Status::granted, .token = token, .lease_for = ttl});
+      settle(command, {.status = Status::granted, .token = token, .lease_for = lease_for});
       line->take = nullptr;
       break;
     case Kind::prolong:
-      settle(command, {.status = Status::renewed, .token = token, .lease_for = verdict.ttl});
+      settle(command, {.status = Status::renewed, .token = token, .lease_for = lease_for});
       line->prolong = nullptr;
       break;
   }

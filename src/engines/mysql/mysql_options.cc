@@ -122,6 +122,7 @@ Result<MysqlOptions> MysqlOptions::from(const engine::Url& url) {
   options.max_skew = query.duration("max_skew", options.max_skew);
   options.keep_idle = query.duration("keep_idle", options.keep_idle);
   options.doorbell = query.flag("doorbell", options.doorbell);
+  options.returning = query.flag("returning", options.returning);
   options.ca = query.text("ca");
   options.strategy = query.text("strategy", options.strategy);
   if (options.strategy != "lease") {

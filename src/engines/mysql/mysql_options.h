@@ -28,8 +28,9 @@ struct MysqlOptions {
   // How long an unused name's row stays.
   base::Duration keep_idle = std::chrono::hours{1};
   Tls tls = Tls::off;
-  std::string ca;        // a file; empty: the system's authorities
-  bool doorbell = true;  // false: waiters poll
+  std::string ca;         // a file; empty: the system's authorities
+  bool doorbell = true;   // false: waiters poll
+  bool returning = true;  // false: not even where the server has INSERT ... RETURNING
 
   // The classics.
   std::string strategy = "lease";

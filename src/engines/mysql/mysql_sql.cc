@@ -144,6 +144,41 @@ void MysqlSql::ask(std::string& packet, std::span<const Wish> wishes, std::uint6
   if_marked("ttl_us", kTaking);
 }
 
+void MysqlSql::exchange(std::string& packet, const Wish& give_back, const Wish& take) const {
+  const std::string now = this->now();
+  std::string given = "name=";
+  append_hex(given, give_back.name);
+  const auto set = [&](const char* column, const std::string& otherwise) {
+    packet.append(column).append("=IF(").append(given).append(",").append(column).append(",");
+    packet.append(otherwise).append("),");
+  };
+  std::string request;
+  append_hex(request, take.request);
+  std::string names;
+  append_hex(names, give_back.name);
+  names += ',';
+  append_hex(names, take.name);
+  std::string session;
+  append_hex(session, session_);
+  std::string label;
+  append_text(label, party_.label);
+  std::string host;
+  append_text(host, party_.host);
+  begin(packet);
+  packet += "UPDATE " + table_ + " SET ";
+  set("token", "LAST_INSERT_ID(GREATEST(token+1," + microseconds() + "))+" + kRestOfBlock);
+  set("request_id", request);
+  packet += "session_id=" + session + ",holder=" + label + ",host=" + host +
+            ",pid=" + std::to_string(party_.pid) + ",";
+  set("held_since", now);
+  set("ttl_us", micros(take.ttl));
+  packet += "version=version+1,held_until=IF(" + given + "," + kEpoch + "," + now + "+INTERVAL " +
+            micros(take.ttl) + " MICROSECOND) WHERE name IN (" + names +
+            ") AND rest IS NULL AND IF(" + given + ",held_until>" + now + " AND request_id=";
+  append_hex(packet, give_back.request);
+  packet += ",held_until<=" + now + " AND token<" + token_bound() + ")";
+}
+
 void MysqlSql::requeue(std::string& packet, const Wish& next, const core::RequestId& held) const {
   const std::string now = this->now();
   begin(packet);
@@ -211,17 +246,26 @@ constexpr std::array kWritten{"request_id", "session_id", "holder",     "host",
                               "pid",        "held_since", "held_until", "ttl_us",
                               "token",      "waiting",    "queue",      "rest"};
 
-void append_values(std::string& packet, const LockRow& row, bool named) {
+enum class Named : std::uint8_t { no, before, after };
+
+void append_values(std::string& packet, const LockRow& row, Named named) {
   std::size_t column = 0;
+  const auto name = [&] {
+    if (named == Named::before) {
+      packet.append(kWritten.at(column)).append("=");
+    }
+  };
   const auto next = [&] {
-    if (named) {
+    if (named == Named::after) {
       packet.append(" AS ").append(kWritten.at(column));
     }
     ++column;
     if (column < kWritten.size()) {
       packet += ',';
+      name();
     }
   };
+  name();
   append_hex(packet, row.request);
   next();
   append_hex(packet, row.session);
@@ -261,13 +305,22 @@ void append_values(std::string& packet, const LockRow& row, bool named) {
 void MysqlSql::update(std::string& packet, std::span<const Change> changes,
                       std::uint64_t mark) const {
   begin(packet);
+  if (changes.size() == 1) {
+    const Change& change = changes.front();
+    packet += "UPDATE " + table_ + " SET ";
+    append_values(packet, change.row, Named::before);
+    packet += ",version=version+1,mark=" + std::to_string(mark) + " WHERE name=";
+    append_hex(packet, change.name);
+    packet += " AND version=" + std::to_string(change.version);
+    return;
+  }
   packet += "UPDATE " + table_ + " l JOIN (";
   bool first = true;
   for (const Change& change : changes) {
     packet += std::exchange(first, false) ? "SELECT " : " UNION ALL SELECT ";
     append_hex(packet, change.name);
     packet += " AS name," + std::to_string(change.version) + " AS version,";
-    append_values(packet, change.row, true);
+    append_values(packet, change.row, Named::after);
   }
   packet += ") c ON l.name=c.name AND l.version=c.version SET ";
   for (const char* column : kWritten) {
@@ -288,7 +341,7 @@ void MysqlSql::insert(std::string& packet, std::span<const Change> changes,
     packet += '(';
     append_hex(packet, change.name);
     packet += ",1," + std::to_string(mark) + ',';
-    append_values(packet, change.row, false);
+    append_values(packet, change.row, Named::no);
     packet += ')';
   });
 }

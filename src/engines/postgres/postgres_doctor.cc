@@ -141,6 +141,11 @@ void judge_privileges(const Rows& rows, Findings& found) {
   } else {
     found.add(Level::problem, "privileges", "missing: " + missing, "grant them to this user");
   }
+  if (rows.integer(0, 4) == 0) {
+    found.add(Level::warning, "values", "this user cannot use versioned values and tasks",
+              "run `holdfast init`, and grant it SELECT, INSERT, UPDATE, DELETE on "
+              "versioned_values");
+  }
 }
 
 // What lies between us and the server.

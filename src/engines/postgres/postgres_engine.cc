@@ -8,6 +8,7 @@
 #include "engine/batch.h"
 #include "engine/describe.h"
 #include "engines/postgres/postgres_errors.h"
+#include "engines/postgres/postgres_row_update.h"
 #include "engines/postgres/postgres_session_locks.h"
 #include "engines/postgres/postgres_shedlock.h"
 #include "engines/relational/odd_bytes.h"
@@ -25,6 +26,7 @@ std::span<const Capabilities> capability_rows() {
         Capabilities row;
         row.engine = "postgres";
         row.strategy = "lease";
+        row.values = true;
         row.clock = "store";
         return row;
       }(),
@@ -59,7 +61,8 @@ engine::Registration postgres_registration() {
   return {.scheme = "postgres",
           .example = "postgres://user@host/database",
           .open = &open_postgres,
-          .capabilities = &capability_rows};
+          .capabilities = &capability_rows,
+          .update_row = &postgres::update_row};
 }
 
 engine::Registration postgresql_registration() {

@@ -35,6 +35,7 @@ class LeaseEngine : public engine::Engine {
   const Capabilities& capabilities() const noexcept override;
   void submit(std::size_t lane, std::span<const core::Command> batch, engine::Patience patience,
               engine::Done done) override;
+  base::Duration ride() const noexcept override { return std::chrono::milliseconds{1}; }
   int doorbell_fd() const noexcept override { return doorbell_.fd(); }
   std::vector<engine::Ring> answer_doorbell() override;
   bool may_have_changed() override { return !inherited() && doorbell_.may_have_missed(); }
@@ -44,6 +45,9 @@ class LeaseEngine : public engine::Engine {
                      const engine::NativeConnection& connection, engine::AfterGuard after) override;
   Result<std::vector<LockInfo>> list(std::string_view prefix) override;
   Result<LockInfo> show(std::string_view name) override;
+  Result<std::optional<core::Value>> load_value(std::string_view name) override;
+  Result<core::ValueOutcome> write_value(const core::ValueWrite& write) override;
+  Result<std::vector<core::NamedValue>> list_values(std::string_view prefix) override;
   Result<void> init() override;
   Result<std::string> init_script() override;
   std::vector<Finding> doctor() override;
@@ -58,6 +62,10 @@ class LeaseEngine : public engine::Engine {
   engine::Talk<Result<void>> make_fence(std::string key, std::uint64_t token);
   engine::Talk<Result<std::vector<LockInfo>>> find(std::string key,
                                                    std::optional<std::string> prefix);
+  Call write_call(const core::ValueWrite& write) const;
+  engine::Talk<Result<core::ValueOutcome>> put_value(const core::ValueWrite* write);
+  engine::Talk<Result<std::vector<core::NamedValue>>> find_values(const std::string* sql,
+                                                                  std::string key);
   engine::Talk<Result<void>> create();
   engine::Talk<std::vector<Finding>> examine();
   engine::Talk<bool> examine_schema(std::vector<Finding>& findings);

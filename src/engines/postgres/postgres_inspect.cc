@@ -110,7 +110,10 @@ Talk<bool> LeaseEngine::tidy_up() {
   Call call{.sql = &shared_.sql.tidy,
             .values = {shared_.test_time(), binary(kIdleTime), binary(kFencedIdleTime)}};
   auto done = co_await desk_.session().ask(std::move(call));
-  co_return done.has_value();
+  Call values{.sql = &shared_.sql.forget_values,
+              .values = {shared_.test_time(), binary(core::kEraseMemory)}};
+  auto forgotten = co_await desk_.session().ask(std::move(values));
+  co_return done.has_value() && forgotten.has_value();
 }
 
 Result<std::string> LeaseEngine::init_script() {

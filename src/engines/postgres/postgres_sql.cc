@@ -44,7 +44,17 @@ CREATE TABLE IF NOT EXISTS {s}.fences (
   token bigint NOT NULL
 ) WITH (fillfactor = 50);
 
--- token_floor: above every token of names that were forgotten.
+-- Versioned values. `value` is NULL if it was erased a while ago; the row goes later.
+CREATE TABLE IF NOT EXISTS {s}.versioned_values (
+  name           text COLLATE "C" PRIMARY KEY, -- odd bytes as %XX
+  value          bytea,
+  version        bigint NOT NULL,
+  writer         uuid NOT NULL,                -- another one with every write
+  written        timestamptz NOT NULL,
+  hold_off_until timestamptz                   -- for tasks
+);
+
+-- token_floor: above every token, and version, of names that were forgotten.
 CREATE TABLE IF NOT EXISTS {s}.meta (
   only_row       boolean PRIMARY KEY DEFAULT true CHECK (only_row),
   schema_version integer NOT NULL,
@@ -192,6 +202,40 @@ UPDATE {s}.meta SET token_floor = greatest(token_floor,
   (SELECT max(gone.last_token) + 1 FROM gone))
 WHERE EXISTS (SELECT FROM gone))sql";
 
+constexpr std::string_view kReadValue = R"sql(
+WITH {clock}
+SELECT v.name, v.version, v.written,
+  greatest(0, coalesce((extract(epoch FROM v.hold_off_until - c.now) * 1000000)::bigint, 0)),
+  v.writer, v.value
+FROM {s}.versioned_values v, c WHERE {which})sql";
+constexpr std::string_view kThisValue = "v.name = $2::text";
+constexpr std::string_view kTheseValues =
+    "starts_with(v.name, $2::text) AND v.value IS NOT NULL ORDER BY v.name";
+
+constexpr std::string_view kCreateValue = R"sql(
+WITH {clock}
+INSERT INTO {s}.versioned_values AS v (name, value, version, writer, written, hold_off_until)
+SELECT $2::text, $3::bytea, c.floor, $4::uuid, c.now, c.now + $5::interval FROM c
+ON CONFLICT (name) DO UPDATE SET value = excluded.value, version = v.version + 1,
+  writer = excluded.writer, written = excluded.written, hold_off_until = excluded.hold_off_until
+WHERE v.value IS NULL AND v.writer <> excluded.writer
+RETURNING v.version, v.written)sql";
+
+constexpr std::string_view kChangeValue = R"sql(
+WITH {clock}
+UPDATE {s}.versioned_values v SET value = $3::bytea, version = v.version + 1, writer = $4::uuid,
+  written = c.now, hold_off_until = c.now + $5::interval FROM c
+WHERE v.name = $2::text AND v.version = $6::bigint AND v.value IS NOT NULL AND v.writer <> $4::uuid
+RETURNING v.version, v.written)sql";
+
+constexpr std::string_view kForgetValues = R"sql(
+WITH {clock},
+gone AS (DELETE FROM {s}.versioned_values v USING c
+  WHERE v.value IS NULL AND v.written <= c.now - $2::interval RETURNING v.version)
+UPDATE {s}.meta SET token_floor = greatest(token_floor,
+  (SELECT max(gone.version) + 1 FROM gone))
+WHERE EXISTS (SELECT FROM gone))sql";
+
 // The row changes with it, so that whoever is about to take the lock over is
 // either first or sees that there is a fence.
 constexpr std::string_view kMakeFence = R"sql(
@@ -207,7 +251,10 @@ SELECT has_schema_privilege('{s}', 'USAGE'),
     AND has_table_privilege('{s}.locks', 'UPDATE') AND has_table_privilege('{s}.locks', 'DELETE'),
   has_table_privilege('{s}.fences', 'SELECT') AND has_table_privilege('{s}.fences', 'INSERT')
     AND has_table_privilege('{s}.fences', 'UPDATE') AND has_table_privilege('{s}.fences', 'DELETE'),
-  has_table_privilege('{s}.meta', 'SELECT') AND has_table_privilege('{s}.meta', 'UPDATE'))sql";
+  has_table_privilege('{s}.meta', 'SELECT') AND has_table_privilege('{s}.meta', 'UPDATE'),
+  (SELECT coalesce(bool_and(has_table_privilege(t.id, p.name)), false)
+   FROM (SELECT to_regclass('{s}.versioned_values')::oid AS id) t,
+     unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) AS p (name)))sql";
 
 }  // namespace
 
@@ -258,6 +305,11 @@ LeaseSql::LeaseSql(std::string_view schema) {
   version = complete("SELECT schema_version FROM {s}.meta");
   privileges = complete(kPrivileges);
   make_fence = complete(kMakeFence);
+  read_value = complete(replaced(std::string{kReadValue}, "{which}", kThisValue));
+  list_values = complete(replaced(std::string{kReadValue}, "{which}", kTheseValues));
+  create_value = complete(kCreateValue);
+  change_value = complete(kChangeValue);
+  forget_values = complete(kForgetValues);
 }
 
 }  // namespace holdfast::engines::postgres

@@ -29,6 +29,11 @@ struct LeaseSql {
   std::string tidy;
   std::string version;
   std::string privileges;
+  std::string read_value;
+  std::string list_values;
+  std::string create_value;  // no row: there is one already
+  std::string change_value;  // no row: it has another version
+  std::string forget_values;
   std::string make_fence;  // no row: the lock has changed meanwhile
 };
 

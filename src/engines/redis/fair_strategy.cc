@@ -36,6 +36,7 @@ const Capabilities& FairStrategy::row() {
     Capabilities made;
     made.engine = "redis";
     made.strategy = "fair";
+    made.values = true;
     made.clock = "store";
     return made;
   }();

@@ -35,12 +35,16 @@ class RedisEngine : public engine::Engine {
   const Capabilities& capabilities() const noexcept override { return strategy_->capabilities(); }
   void submit(std::size_t lane, std::span<const core::Command> batch, engine::Patience patience,
               engine::Done done) override;
+  base::Duration ride() const noexcept override { return std::chrono::microseconds{200}; }
   int doorbell_fd() const noexcept override;
   std::vector<engine::Ring> answer_doorbell() override;
   bool may_have_changed() override;
   void tidy() override;
   Result<std::vector<LockInfo>> list(std::string_view prefix) override;
   Result<LockInfo> show(std::string_view name) override;
+  Result<std::optional<core::Value>> load_value(std::string_view name) override;
+  Result<core::ValueOutcome> write_value(const core::ValueWrite& write) override;
+  Result<std::vector<core::NamedValue>> list_values(std::string_view prefix) override;
   Result<void> init() override;
   Result<std::string> init_script() override;
   std::vector<Finding> doctor() override;
@@ -53,6 +57,8 @@ class RedisEngine : public engine::Engine {
   Result<RespValue> ask(const std::string& command);
   Result<std::vector<std::string>> scan(const std::string& pattern);
   Result<std::vector<LockInfo>> describe(std::span<const std::string> keys);
+  RedisOptions value_names() const;  // keys of values in place of keys of locks
+  Result<RespValue> call_on_value(const core::ValueWrite* write, const std::string& key);
   Finding check_clock();
   Finding check_scripts();
 

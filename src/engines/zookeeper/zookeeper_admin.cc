@@ -21,6 +21,11 @@ Duration since(std::int64_t ctime_ms) {
   return std::chrono::milliseconds{std::max<std::int64_t>(now - ctime_ms, 0)};
 }
 
+// No lock is called so: what else we keep.
+bool is_ours_alone(std::string_view child) {
+  return child == "%waiting" || child == "%values" || child == "%clock";
+}
+
 Mode mode_of(NodeKind kind, bool semaphore) {
   if (semaphore) {
     return Mode::permits;
@@ -150,7 +155,7 @@ engine::Task<Result<std::vector<LockInfo>>> ZookeeperRecipe::list(std::string pr
   }
   for (const std::string& child : listed.children) {
     std::string name = zookeeper_name(options_, child);
-    if (!name.starts_with(prefix) || child == "%waiting" ||
+    if (!name.starts_with(prefix) || is_ours_alone(child) ||
         (options_.root.empty() && child == "zookeeper")) {
       continue;
     }

@@ -20,6 +20,7 @@ std::span<const Capabilities> capability_rows() {
     queue.lease = false;
     queue.clock = "ensemble";
     Capabilities simple = queue;
+    queue.values = true;
     simple.strategy = "simple";
     simple.fifo = false;
     simple.wake_up = WakeUp::event_herd;

@@ -55,6 +55,12 @@ class ZookeeperRecipe {
   engine::Task<Result<std::vector<LockInfo>>> list(std::string prefix);
   engine::Task<Result<LockInfo>> show(std::string name);
 
+  engine::Task<Result<std::optional<core::Value>>> load_value(std::string name);
+  // What it points to must live until the end.
+  engine::Task<Result<core::ValueOutcome>> write_value(core::ValueWrite write);
+  engine::Task<Result<std::vector<core::NamedValue>>> list_values(std::string prefix);
+  engine::Detached tidy_values();
+
  private:
   // One request's stay.
   struct Place {
@@ -138,6 +144,11 @@ class ZookeeperRecipe {
   engine::Task<Holding> holding(std::string dir);
   engine::Task<Result<LockInfo>> describe(std::string name, std::string dir);
   Party foreign(const ZookeeperReply& node) const;
+
+  // zookeeper_values.cc
+  std::string value_path(std::string_view name) const;
+  engine::Task<Result<core::Micros>> leader_time();
+  engine::Task<ZookeeperReply> put_value(std::string path, std::string text, ZookeeperReply before);
 
   // zookeeper_places.cc
   std::optional<Place> find(const core::RequestId& id);

@@ -92,7 +92,9 @@ ZookeeperRequest& request_of(const void* data) {
 void fill(ZookeeperReply& reply, const Stat* stat) {
   if (stat != nullptr) {
     reply.czxid = stat->czxid;
+    reply.mzxid = stat->mzxid;
     reply.ctime_ms = stat->ctime;
+    reply.mtime_ms = stat->mtime;
     reply.version = stat->version;
     reply.owner = stat->ephemeralOwner;
   }

@@ -38,7 +38,9 @@ struct ZookeeperReply {
   std::vector<std::string> created;      // of a multi: the path of each create
   std::vector<ZookeeperStatus> results;  // of a multi that was refused: each operation's
   std::int64_t czxid = 0;
+  std::int64_t mzxid = 0;
   std::int64_t ctime_ms = 0;
+  std::int64_t mtime_ms = 0;
   std::int32_t version = 0;
   std::int64_t owner = 0;  // the session that an ephemeral node belongs to
 

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <holdfast/task.h>
+#include <string>
+#include <vector>
+
+#include "context.h"
+
+namespace holdfast::command {
+
+struct TaskOptions {
+  std::string action;  // "run" or "ls"
+  std::string name;
+  std::optional<Duration> at_most;
+  std::optional<Duration> at_least;
+  std::optional<Duration> once_per;
+  std::string label;
+  std::vector<std::string> command;
+};
+
+int run_task_command(const Context& context, const TaskOptions& options);
+int list_task_records(const Context& context, const TaskOptions& options);
+
+}  // namespace holdfast::command
