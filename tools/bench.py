@@ -17,10 +17,13 @@ import sqlite3
 import statistics
 import subprocess
 import tempfile
+import time
 
 FIFO = ("hand_overs_per_s", "fifo-C16", "FIFO queue of condition variables, no store",
         lambda r: r >= 0.5, "at least 0.5")
 BY_HAND = "INSERT + DELETE by hand, each awaited"
+FLOCK = ("p50_us", "flock-P2", "`flock(2)`", lambda r: r <= 3, "at most 3")
+FOUR_TIMES = ("cycles_per_s", "U1", "our own U1", lambda r: r >= 4, "at least 4")
 # engine: scenario: (our field, baseline, what the baseline is, target on ours/baseline, as shown)
 RATIOS = {
     "sqlite": {
@@ -28,7 +31,7 @@ RATIOS = {
                lambda r: r >= 0.5, "at least 0.5"),
         "U32": ("cycles_per_s", "U1", "our own U1", lambda r: r >= 2, "at least 2"),
         "C16": FIFO,
-        "P2": ("p50_us", "flock-P2", "`flock(2)`", lambda r: r <= 3, "at most 3"),
+        "P2": FLOCK,
     },
     "mysql": {
         "U1": ("cycles_per_s", "mysql-U1", BY_HAND, lambda r: r >= 1.5, "at least 1.5"),
@@ -44,13 +47,27 @@ RATIOS = {
         "C16": FIFO,
         "P2": ("p50_us", "postgres-P2", "`pg_advisory_lock`", lambda r: r <= 2.5, "at most 2.5"),
     },
-    "redis": {"C16": FIFO},
+    "redis": {
+        "U1": ("cycles_per_s", "redis-U1", "half of the raw SETs on one connection",
+               lambda r: r >= 1.4, "at least 1.4"),
+        "C16": FIFO,
+        "P2": FLOCK,
+    },
+    "zookeeper": {
+        "U1": ("cycles_per_s", "zookeeper-U1", "create + delete by hand, each awaited",
+               lambda r: r >= 0.85, "at least 0.85"),
+        "U32": FOUR_TIMES,
+        "C16": FIFO,
+    },
+    "etcd": {"U32": FOUR_TIMES, "C16": FIFO},
 }
 EMBEDDED_FIGURES = {
     "W1000": [("wake_ups_per_s", "wake-ups/s", lambda v: v <= 2, "the backstop poll alone")],
     "W1000n": [("wake_ups_per_s", "wake-ups/s", lambda v: v <= 2, "the backstop poll alone")],
     "L100k": [("bytes_per_lease", "bytes a lease", lambda v: v < 1024, "under 1024")],
 }
+# engine: most connections, most commands/s while 1,000 wait; commands/s while 100,000 leases are held
+AT_THE_SERVER = {"mysql": (4, 10, 50), "postgres": (3, 10, None), "redis": (2, 20, None)}
 # scenario: field, unit, target, as shown
 FIGURES = {
     "C16": [("largest_share", "x the mean share", lambda v: v <= 2, "at most 2")],
@@ -64,6 +81,7 @@ FIGURES = {
 }
 HERE = os.path.dirname(os.path.abspath(__file__))
 SCENARIOS = ["U1", "U32", "C16", "H4", "P2", "W100", "W1000", "W1000n", "W50p", "L100k"]
+COUNTED = {"W1000", "W1000n", "L100k"}
 ONCE = {"W100", "W1000", "W1000n", "W50p", "L100k"}  # steady states: one round tells
 
 
@@ -83,7 +101,7 @@ def store_of(engine, build):
                 yield Store(f"sqlite:{files}/locks.db", files)
             return
         kind, options = {"mysql": ("mariadb", []), "postgres": ("postgres", ["durable=1"]),
-                         "redis": ("redis", [])}[engine]
+                         "redis": ("redis", []), "zookeeper": ("zookeeper", ["durable=1"]), "etcd": ("etcd", [])}[engine]
         server = subprocess.Popen([f"{HERE}/server.py", kind, f"{directory}/server", *options],
                                   stdout=subprocess.PIPE, text=True)
         try:
@@ -99,17 +117,53 @@ def store_of(engine, build):
                 "postgres": lambda: Store(f"postgres://postgres@127.0.0.1:{port}/postgres",
                                           f"host=127.0.0.1 port={port} user=postgres"),
                 "redis": lambda: Store(f"redis://127.0.0.1:{port}/0", port),
+                "zookeeper": lambda: Store(f"zookeeper://127.0.0.1:{port}/bench", port),
+                "etcd": lambda: Store(f"etcd://127.0.0.1:{port}/bench", port),
             }[engine]()
         finally:
             server.terminate()
             server.wait()
 
 
-def run_ours(build, store, scenario, seconds):
-    out = subprocess.run([f"{build}/bin/holdfast", "bench", "--url", store.url, "--scenario", scenario,
-                          "--seconds", str(seconds), "--json"],
-                         check=True, capture_output=True, text=True).stdout
-    return json.loads(out)["scenarios"][0]
+def at_the_server(engine, store):
+    """Commands so far and connections now, as the server counts them, without our own."""
+    def ask(*command):
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+    if engine == "mysql":
+        out = ask("mariadb", "-h", "127.0.0.1", "-P", store.address, "-u", "root", "-N", "-e",
+                  "SHOW GLOBAL STATUS WHERE Variable_name IN ('Questions', 'Threads_connected')")
+        found = dict(line.split() for line in out.splitlines())
+        return int(found["Questions"]), int(found["Threads_connected"]) - 1
+    if engine == "postgres":
+        out = ask("psql", store.address, "-X", "-t", "-A", "-F", " ", "-c",
+                  "SELECT sum(xact_commit + xact_rollback), (SELECT count(*) FROM pg_stat_activity "
+                  "WHERE backend_type = 'client backend') FROM pg_stat_database")
+        commands, connections = out.split()
+        return int(commands), int(connections) - 1
+    found = dict(line.split(":", 1) for line in ask("redis-cli", "-p", store.address, "info").split()
+                 if ":" in line)
+    return int(found["total_commands_processed"]), int(found["connected_clients"]) - 1
+
+
+def run_ours(build, store, scenario, seconds, engine=None):
+    ours = subprocess.Popen([f"{build}/bin/holdfast", "bench", "--url", store.url, "--scenario",
+                             scenario, "--seconds", str(seconds), "--json"],
+                            stdout=subprocess.PIPE, text=True)
+    counted = []
+    while engine in AT_THE_SERVER and scenario in COUNTED and ours.poll() is None:
+        counted.append((time.monotonic(), *at_the_server(engine, store)))
+        time.sleep(0.5)
+    out = ours.communicate()[0]
+    if ours.returncode != 0:
+        raise subprocess.CalledProcessError(ours.returncode, ours.args)
+    found = json.loads(out)["scenarios"][0]
+    if len(counted) > 4:
+        # The middle, when all wait: it takes a while to come and to go. One command is the count's.
+        rates = [(b[1] - a[1] - 1) / (b[0] - a[0]) for a, b in zip(counted, counted[1:])]
+        found["commands_per_s"] = statistics.median(rates)
+        found["connections"] = max(each[2] for each in counted)
+    return found
 
 
 def run_baseline(build, store, name, seconds):
@@ -131,7 +185,7 @@ def measure(build, engine, scenarios, seconds, rounds):
                 if baseline and baseline not in SCENARIOS:
                     theirs.setdefault(scenario, []).append(
                         run_baseline(build, store, baseline, seconds))
-                for field, value in run_ours(build, store, scenario, seconds).items():
+                for field, value in run_ours(build, store, scenario, seconds, engine).items():
                     if field != "scenario":
                         ours.setdefault(scenario, {}).setdefault(field, []).append(value)
     return ours, theirs
@@ -157,7 +211,19 @@ def table(engine, scenarios, ours, theirs):
                 ratio = medians[field] / base
                 row(scenario, f"ratio to {name}", f"{ratio:.2f}", target, met(ratio))
         embedded = EMBEDDED_FIGURES.get(scenario, []) if engine == "sqlite" else []
-        for field, unit, met, target in FIGURES.get(scenario, []) + embedded:
+        server = []
+        if engine in AT_THE_SERVER and "commands_per_s" in medians:
+            most, waiting, holding = AT_THE_SERVER[engine]
+            limit = holding if scenario == "L100k" else waiting
+            if scenario != "L100k":
+                most *= 2
+            server = [("connections", "connections" if scenario == "L100k" else
+                       "connections, of the holder's and the waiters' clients",
+                       lambda v, m=most: v <= m, f"at most {most}")]
+            if limit:
+                server.append(("commands_per_s", "commands/s at the server",
+                               lambda v, m=limit: v <= m, f"at most {limit}"))
+        for field, unit, met, target in FIGURES.get(scenario, []) + embedded + server:
             row(scenario, unit, f"{medians[field]:.3g}" if medians[field] < 100
                 else f"{medians[field]:.0f}", target, met(medians[field]))
     return rows, missed

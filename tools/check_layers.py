@@ -41,7 +41,7 @@ VENDORS = {
     "api": ("tl/expected.hpp",),
     "client": ("boost/asio",),
     "apps": ("CLI/", "boost/json"),
-    "examples": ("boost/asio", "sqlite3.h"),
+    "examples": ("boost/asio", "libpq-fe.h", "mysql.h", "sqlite3.h"),
 }
 SESSION_VENDORS = {
     "sqlite": ("sqlite3.h",),

@@ -37,6 +37,11 @@ double postgres_wake_up(const std::string& conninfo, double seconds);
 double mysql_cycles(const std::string& port, unsigned threads, double seconds);
 double mysql_wake_up(const std::string& port, double seconds);
 
+// ZooKeeper by hand, a node made and deleted: cycles/s.
+double zookeeper_cycles(const std::string& port, double seconds);
+// Redis by hand: half of the SETs/s on one connection.
+double redis_half_sets(const std::string& port, double seconds);
+
 // Calls `once(thread, i)` in every thread until the time is over: calls/s.
 double repeat(double seconds, unsigned threads,
               const std::function<void(unsigned thread, std::size_t i)>& once);

@@ -82,6 +82,12 @@ double measure(std::string_view name, double seconds, const std::string& directo
   if (name == "mysql-P2") {
     return mysql_wake_up(directory, seconds);
   }
+  if (name == "zookeeper-U1") {
+    return zookeeper_cycles(directory, seconds);
+  }
+  if (name == "redis-U1") {
+    return redis_half_sets(directory, seconds);
+  }
   errno = EINVAL;
   give_up(std::string{name});
 }
@@ -95,7 +101,8 @@ int main(int argc, char** argv) {
                  "usage: bench_baselines sqlite-U1|fifo-C16|flock-U1|flock-C16|flock-P2 "
                  "SECONDS DIRECTORY\n"
                  "       bench_baselines postgres-U1|postgres-U32|postgres-P2 SECONDS CONNINFO\n"
-                 "       bench_baselines mysql-U1|mysql-U32|mysql-P2 SECONDS SOCKET\n");
+                 "       bench_baselines mysql-U1|mysql-U32|mysql-P2|redis-U1|zookeeper-U1 SECONDS "
+                 "PORT\n");
     return 64;
   }
   std::printf("%.3f\n", baselines::measure(argv[1], std::atof(argv[2]), argv[3]));

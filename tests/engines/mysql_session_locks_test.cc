@@ -146,7 +146,22 @@ TEST_F(MysqlSessionLocks, AWaiterWhoseSessionIsKilledLinesUpAgain) {
   }
 }
 
-TEST_F(MysqlSessionLocks, OnlyWhoHasNoMoreThanItNeedsCanUseThem) {
+TEST_F(MysqlSessionLocks, NamesThatNobodyUsesAreForgotten) {
+  for (const char* strategy : {"row", "upsert"}) {
+    SCOPED_TRACE(strategy);
+    const auto engine = open_engine(url(strategy));
+    ASSERT_EQ(submit(*engine, "held", acquire(1)).status, Status::granted);
+    ASSERT_EQ(submit(*engine, "idle", acquire(2)).status, Status::granted);
+    ASSERT_EQ(submit(*engine, "idle", release(2)).status, Status::released);
+    engine->tidy();
+    EXPECT_LE(sql().ask("SELECT name FROM " + store_->prefix() + "session_names").size(), 1U);
+    EXPECT_EQ(submit(*engine, "idle", acquire(3)).status, Status::granted);
+    EXPECT_EQ(submit(*engine, "idle", release(3)).status, Status::released);
+    EXPECT_EQ(submit(*engine, "held", release(1)).status, Status::released);
+  }
+}
+
+TEST_F(MysqlSessionLocks, TheDocumentedPrivilegesAreEnough) {
   const auto owner = open_engine(url("row"));
   ASSERT_TRUE(owner->init());
   const std::string user = store_->prefix() + "session";

@@ -191,6 +191,21 @@ TEST_F(PostgresSessionLocks, BehindAPoolerTheyAreRefused) {
   }
 }
 
+TEST_F(PostgresSessionLocks, NamesThatNobodyUsesAreForgotten) {
+  for (const char* strategy : {"advisory", "row"}) {
+    SCOPED_TRACE(strategy);
+    store(strategy);
+    const auto engine = open_engine(store_->url());
+    ASSERT_EQ(submit(*engine, "held", acquire(1)).status, Status::granted);
+    ASSERT_EQ(submit(*engine, "idle", acquire(2)).status, Status::granted);
+    ASSERT_EQ(submit(*engine, "idle", release(2)).status, Status::released);
+    engine->tidy();
+    EXPECT_EQ(store_->sql().value("SELECT string_agg(name, ',') FROM " + table("session_names")),
+              "held");
+    EXPECT_EQ(submit(*engine, "idle", acquire(3)).status, Status::granted);
+  }
+}
+
 TEST_F(PostgresSessionLocks, NotesOfTheDeadAreSweptAway) {
   store("advisory");
   const auto engine = open_engine(store_->url());

@@ -1,6 +1,7 @@
 """ZooKeeper, one node: ticks of 200 ms, so that sessions may be as short as 400 ms. Options:
 
   id=N peers=CLIENT:QUORUM:ELECTION,...   one of an ensemble: its number from 1, and the ports of all
+  durable=1                               as in production: syncs, compiles, keeps empty containers
 """
 import os
 import socket
@@ -16,7 +17,7 @@ def prepare(run):
         "tickTime=200", "initLimit=50", "syncLimit=10", f"dataDir={run.data}",
         f"clientPort={run.port}", "clientPortAddress=127.0.0.1", "maxClientCnxns=0",
         "minSessionTimeout=400", "maxSessionTimeout=60000", "admin.enableServer=false",
-        "4lw.commands.whitelist=*", "forceSync=no", "preAllocSize=64",
+        "4lw.commands.whitelist=*", "preAllocSize=64",
         "extendedTypesEnabled=true",
     ]
     peers = [peer.split(":") for peer in run.options.get("peers", "").split(",") if peer]
@@ -32,8 +33,9 @@ def prepare(run):
 
 def command(run):
     jars = ":".join(f"/usr/share/java/{jar}.jar" for jar in JARS)
-    return ["java", *JVM, "-Dzookeeper.jmx.log4j.disable=true", "-Dzookeeper.forceSync=no",
-            "-Dznode.container.checkIntervalMs=1000", "-cp", jars,
+    habits = ["-Xmx512m"] if run.options.get("durable") else [
+        *JVM, "-Dzookeeper.forceSync=no", "-Dznode.container.checkIntervalMs=1000"]
+    return ["java", *habits, "-Dzookeeper.jmx.log4j.disable=true", "-cp", jars,
             "org.apache.zookeeper.server.quorum.QuorumPeerMain", os.path.join(run.dir, "zoo.cfg")]
 
 

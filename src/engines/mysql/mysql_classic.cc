@@ -10,6 +10,7 @@
 #include "engines/mysql/mysql_errors.h"
 #include "engines/relational/odd_bytes.h"
 #include "engines/relational/owner_text.h"
+#include "engines/relational/pauses.h"
 
 namespace holdfast::engines {
 namespace {
@@ -18,18 +19,8 @@ using core::Outcome;
 using core::Status;
 using engine::Talk;
 using relational::kRevokedMark;
+using Repeat = MysqlLine::Repeat;
 using namespace std::chrono_literals;
-
-// How soon to ask again where nobody tells us.
-constexpr base::Duration kShortestRetry = 50ms;
-constexpr base::Duration kLongestRetry = 150ms;
-// After we gave the lock back: time for others to take it.
-constexpr base::Duration kStepAside = 10ms;
-
-base::Duration random_between(base::Duration least, base::Duration most) {
-  const auto span = static_cast<std::uint64_t>((most - least).count());
-  return least + base::Duration{static_cast<base::Duration::rep>(base::random_u64() % (span + 1))};
-}
 
 // Most collations ignore spaces at the end.
 std::string key_of(std::string_view name) {
@@ -71,8 +62,8 @@ MysqlClassic::MysqlClassic(const ClassicForm& form, MysqlOptions options,
       client_{client},
       row_{row(form_)},
       generation_{base::fork_generation()},
-      session_{options_},
-      desk_{options_} {}
+      session_{options_, [this] { return sql_.create(); }},
+      desk_{options_, [this] { return sql_.create(); }} {}
 
 MysqlClassic::~MysqlClassic() {
   if (inherited()) {
@@ -162,7 +153,7 @@ Talk<Outcome> MysqlClassic::take(std::string key, core::Acquire wish) {
   }
   Seen seen;
   for (int step = 0; step < 2; ++step) {
-    if (auto good = co_await ask(session_, std::move(packet)); !good) {
+    if (auto good = co_await session_.insist(std::move(packet), Repeat::no); !good) {
       co_return engine::failed(good.error());
     }
     const MysqlReply& reply = session_.replies().back();
@@ -182,7 +173,7 @@ Talk<Outcome> MysqlClassic::take(std::string key, core::Acquire wish) {
   if (outcome.status == Status::granted && waited) {
     std::string forget;
     sql_.forget_waiter(forget, wish.id.hex());
-    co_await ask(session_, std::move(forget));
+    co_await session_.insist(std::move(forget), Repeat::no);
   }
   if (outcome.status == Status::queued) {
     co_return co_await wait_in_table(std::move(key), wish, std::move(seen));
@@ -212,7 +203,7 @@ Outcome MysqlClassic::judge(const core::Acquire& wish, const Seen& seen) {
 
 Talk<Outcome> MysqlClassic::wait_in_table(std::string key, core::Acquire wish, Seen seen) {
   requests_[wish.id] = {.wish = wish, .held = false, .row = "0"};
-  const base::Duration pause = random_between(kShortestRetry, kLongestRetry);
+  const base::Duration pause = relational::pause_before_retry();
   const Outcome outcome{.status = Status::queued,
                         .look_again = seen.left > 0s ? std::min(pause, seen.left) : 1ms};
   const std::string request = wish.id.hex();
@@ -220,7 +211,7 @@ Talk<Outcome> MysqlClassic::wait_in_table(std::string key, core::Acquire wish, S
   std::string packet;
   sql_.note_waiter(packet, {.key = key, .owner = "", .ttl = wish.window}, request, who);
   // Somebody else's table may have no list of waiters: then nobody sees them.
-  co_await ask(session_, std::move(packet));
+  co_await session_.insist(std::move(packet), Repeat::no);
   co_return outcome;
 }
 
@@ -233,7 +224,7 @@ Talk<Outcome> MysqlClassic::renew(std::string key, core::RequestId id) {
   const std::string mine = relational::owner_text(client_.party, id);
   std::string packet;
   sql_.renew(packet, {.key = key, .owner = mine, .ttl = wish.ttl});
-  if (auto good = co_await ask(session_, std::move(packet)); !good) {
+  if (auto good = co_await session_.insist(std::move(packet), Repeat::no); !good) {
     co_return engine::failed(good.error());
   }
   const MysqlReply& reply = session_.replies().back();
@@ -259,7 +250,7 @@ Talk<Outcome> MysqlClassic::release(std::string key, core::RequestId id) {
   if (row == "0" && form_.token == TokenKind::row_id) {
     // We never heard whether there is a row of ours.
     sql_.look(packet, {.key = key, .owner = mine});
-    if (auto good = co_await ask(session_, std::exchange(packet, {})); !good) {
+    if (auto good = co_await session_.insist(std::exchange(packet, {}), Repeat::no); !good) {
       co_return engine::failed(good.error());
     }
     const MysqlReply& reply = session_.replies().back();
@@ -269,7 +260,7 @@ Talk<Outcome> MysqlClassic::release(std::string key, core::RequestId id) {
     sql_.forget_waiter(packet, id.hex());
   }
   sql_.release(packet, {.key = key, .owner = mine, .id = row});
-  if (auto good = co_await ask(session_, std::move(packet)); !good) {
+  if (auto good = co_await session_.insist(std::move(packet), Repeat::no); !good) {
     co_return engine::failed(good.error());
   }
   requests_.erase(id);
@@ -285,7 +276,7 @@ Talk<Outcome> MysqlClassic::requeue(std::string key, core::Requeue command) {
   Outcome outcome = co_await take(key, command.next);
   outcome.gave_back = back.status == Status::released;
   if (outcome.gave_back && outcome.status == Status::queued) {
-    outcome.look_again = random_between(kStepAside / 2, kStepAside);
+    outcome.look_again = relational::step_aside();
   }
   co_return outcome;
 }
@@ -297,7 +288,7 @@ Talk<Outcome> MysqlClassic::revoke(std::string key, core::Revoke how) {
   } else {
     sql_.revoke(packet, {.key = key, .owner = ""});
   }
-  if (auto good = co_await ask(session_, std::move(packet)); !good) {
+  if (auto good = co_await session_.insist(std::move(packet), Repeat::no); !good) {
     co_return engine::failed(good.error());
   }
   const auto count = static_cast<std::uint32_t>(session_.replies().back().affected);

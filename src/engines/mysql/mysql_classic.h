@@ -11,8 +11,8 @@
 #include "engine/engine.h"
 #include "engine/talk.h"
 #include "engines/mysql/mysql_classic_sql.h"
+#include "engines/mysql/mysql_line.h"
 #include "engines/mysql/mysql_options.h"
-#include "engines/mysql/mysql_session.h"
 
 namespace holdfast::engines {
 
@@ -63,9 +63,6 @@ class MysqlClassic : public engine::Engine {
   engine::Talk<core::Outcome> wait_in_table(std::string key, core::Acquire wish, Seen seen);
   core::Outcome judge(const core::Acquire& wish, const Seen& seen);
 
-  // Sends a packet until it is answered or cannot be.
-  engine::Talk<Result<void>> ask(MysqlSession& session, std::string packet);
-  engine::Talk<bool> drive(MysqlSession& session);  // false: to be given up
   engine::Talk<Result<std::vector<LockInfo>>> find(std::string prefix);
   template <typename T>
   T at_desk(const std::function<engine::Talk<T>()>& make);
@@ -76,11 +73,11 @@ class MysqlClassic : public engine::Engine {
   const engine::EngineOptions client_;
   const Capabilities row_;
   const std::uint64_t generation_;
-  MysqlSession session_;
+  MysqlLine session_;
   std::unordered_map<core::RequestId, Request> requests_;  // the lane's alone
   engine::TalkConversation<engine::Outcomes> lane_;
   std::mutex desk_mutex_;
-  MysqlSession desk_;
+  MysqlLine desk_;
   std::optional<engine::Driver> driver_{std::in_place};
 };
 

@@ -17,112 +17,12 @@ namespace {
 using engine::Talk;
 using namespace std::chrono_literals;
 
-constexpr unsigned kDuplicate = 1062;  // somebody inserted the same name a moment earlier
-constexpr unsigned kTooLong = 1406;
-constexpr base::Duration kFirstPause = 2ms;
-constexpr base::Duration kLongestPause = 300ms;
-constexpr base::Duration kToMakeTables = 10s;
-
-Error closing() {
-  return {ErrorCode::unavailable, "the client is being closed", std::nullopt};
-}
-
-Error told(const MysqlError& error, bool sent, const MysqlOptions& options) {
-  if (error.code == kTooLong) {
-    return {ErrorCode::invalid_argument, "the name is longer than the table's column",
-            static_cast<int>(error.code)};
-  }
-  Error made = as_error(error, options);
-  if (sent && error.disconnected) {
-    made.code = ErrorCode::outcome_unknown;
-  }
-  return made;
-}
-
-bool may_pass(const MysqlError& error, bool sent) {
-  switch (trouble_of(error)) {
-    case MysqlTrouble::collision:
-    case MysqlTrouble::not_ready:
-      return true;
-    case MysqlTrouble::disconnected:
-      return !sent;
-    case MysqlTrouble::no_table:
-    case MysqlTrouble::final:
-      return error.code == kDuplicate;
-  }
-  return false;
-}
-
 base::Duration micros(const MysqlReply::Cell& cell) {
   return std::chrono::microseconds{cell ? std::strtoll(std::string{*cell}.c_str(), nullptr, 10)
                                         : 0};
 }
 
 }  // namespace
-
-Talk<bool> MysqlClassic::drive(MysqlSession& session) {
-  short ready = 0;
-  while (auto wait = session.advance(ready)) {
-    const auto found = co_await engine::Moment{*wait};
-    if (!found) {
-      session.close();
-      co_return false;
-    }
-    ready = *found;
-  }
-  co_return true;
-}
-
-Talk<Result<void>> MysqlClassic::ask(MysqlSession& session, std::string packet) {
-  const base::Time deadline = base::BootClock::now() + options_.timeout;
-  base::Duration pause = kFirstPause;
-  bool made_tables = false;
-  while (true) {
-    const bool connects = session.is_stale();
-    if (connects) {
-      session.start_connect();
-    } else {
-      session.start_query(packet, options_.timeout);
-    }
-    const bool driven = co_await drive(session);
-    if (!driven) {
-      Error error = closing();
-      error.code = connects ? error.code : ErrorCode::outcome_unknown;
-      co_return tl::unexpected{std::move(error)};
-    }
-    if (!session.error()) {
-      if (connects) {
-        continue;
-      }
-      co_return Result<void>{};
-    }
-    MysqlError error = *session.error();
-    if (trouble_of(error) == MysqlTrouble::no_table && !std::exchange(made_tables, true)) {
-      session.start_query(sql_.create(), std::max(options_.timeout, kToMakeTables));
-      const bool finished = co_await drive(session);
-      if (!finished) {
-        co_return tl::unexpected{closing()};
-      }
-      if (!session.error()) {
-        continue;
-      }
-      error = *session.error();
-      made_tables = !may_pass(error, false);
-    }
-    if (!may_pass(error, !connects) || base::BootClock::now() >= deadline) {
-      session.close();  // with what the packet had begun
-      co_return tl::unexpected{told(error, !connects, options_)};
-    }
-    const base::Duration jitter{static_cast<base::Duration::rep>(
-        base::random_u64() % static_cast<std::uint64_t>(pause.count()))};
-    pause = std::min(pause * 2, kLongestPause);
-    const engine::Conversation::Wait rest{.until = base::BootClock::now() + jitter};
-    const auto rested = co_await engine::Moment{rest};
-    if (!rested) {
-      co_return tl::unexpected{closing()};
-    }
-  }
-}
 
 // Runs what `make` begins on the desk's connection, and waits for its value.
 template <typename T>
@@ -146,7 +46,7 @@ Talk<Result<std::vector<LockInfo>>> MysqlClassic::find(std::string prefix) {
   std::map<std::string, LockInfo> found;
   std::string packet;
   sql_.list(packet, prefix);
-  if (auto good = co_await ask(desk_, std::move(packet)); !good) {
+  if (auto good = co_await desk_.insist(std::move(packet), MysqlLine::Repeat::harmless); !good) {
     Error error = good.error();
     error.code = error.code == ErrorCode::outcome_unknown ? ErrorCode::unavailable : error.code;
     co_return tl::unexpected{std::move(error)};
@@ -170,7 +70,7 @@ Talk<Result<std::vector<LockInfo>>> MysqlClassic::find(std::string prefix) {
   }
   std::string waiters;
   sql_.list_waiters(waiters, prefix);
-  const auto listed = co_await ask(desk_, std::move(waiters));
+  const auto listed = co_await desk_.insist(std::move(waiters), MysqlLine::Repeat::harmless);
   for (std::size_t i = 0; listed && i < desk_.replies().back().rows(); ++i) {
     const MysqlReply& reply = desk_.replies().back();
     found[std::string{*reply.cell(i, 0)}].queue.push_back(
@@ -224,7 +124,8 @@ Result<void> MysqlClassic::init() {
   if (inherited()) {
     return tl::unexpected{engine::inherited_by_fork()};
   }
-  return at_desk<Result<void>>([&] { return ask(desk_, sql_.create()); });
+  return at_desk<Result<void>>(
+      [&] { return desk_.insist(sql_.create(), MysqlLine::Repeat::harmless); });
 }
 
 std::vector<Finding> MysqlClassic::doctor() {

@@ -23,9 +23,6 @@ using namespace std::chrono_literals;
 
 // The server ends a wait first.
 constexpr base::Duration kLongestWait = 40s;
-constexpr base::Duration kToMakeTables = 10s;
-constexpr base::Duration kLongestPause = 100ms;
-constexpr unsigned kDuplicate = 1062;  // somebody inserted the same name a moment earlier
 constexpr int kOldestVersion = 50705;  // before, a second GET_LOCK freed the first
 
 struct Shared {
@@ -35,13 +32,6 @@ struct Shared {
 
 std::int64_t number(const MysqlReply::Cell& cell) {
   return cell ? std::strtoll(std::string{*cell}.c_str(), nullptr, 10) : 0;
-}
-
-Error nothing_applied(Error error) {
-  if (error.code == ErrorCode::outcome_unknown) {
-    error.code = ErrorCode::unavailable;
-  }
-  return error;
 }
 
 class MysqlLockSession : public LockSession {
@@ -111,7 +101,9 @@ class MysqlLockSession : public LockSession {
 class MysqlBooks : public Books {
  public:
   explicit MysqlBooks(std::shared_ptr<const Shared> shared)
-      : shared_{std::move(shared)}, sql_{shared_->sql}, line_{shared_->options} {}
+      : shared_{std::move(shared)}, sql_{shared_->sql}, line_{shared_->options, [this] {
+                                                                return sql_.create();
+                                                              }} {}
 
   Talk<Result<void>> admit() override;
 
@@ -160,12 +152,14 @@ class MysqlBooks : public Books {
   Talk<Result<std::uint32_t>> revoke(std::string key, core::Revoke how) override;
   Talk<Result<std::vector<LockInfo>>> find(std::string prefix) override;
   Talk<Result<void>> create() override { co_return co_await ask(sql_.create()); }
-  Talk<Result<void>> tidy() override { co_return co_await ask(sql_.tidy()); }
+  Talk<Result<void>> tidy() override;
   Talk<std::vector<Finding>> examine() override;
 
  private:
   // All that is asked here may be asked again: a lost answer is no mystery.
-  Talk<Result<void>> ask(std::string packet);
+  Talk<Result<void>> ask(std::string packet) {
+    co_return co_await line_.insist(std::move(packet), MysqlLine::Repeat::harmless);
+  }
   Talk<Result<bool>> lives(Identity session);
   // Never a stranger: numbers start again when the server does.
   Talk<Result<void>> end(Identity session, std::string how) {
@@ -184,50 +178,6 @@ class MysqlBooks : public Books {
   const MysqlSessionSql& sql_;
   MysqlLine line_;
 };
-
-Talk<Result<void>> MysqlBooks::ask(std::string packet) {
-  const base::Time until = base::BootClock::now() + shared_->options.timeout;
-  base::Duration pause = 1ms;
-  bool made_tables = false;
-  while (true) {
-    Result<void> done;
-    if (!line_.is_open()) {
-      done = co_await line_.connect();
-    }
-    if (done) {
-      done = co_await line_.ask(packet, shared_->options.timeout);
-    }
-    if (done) {
-      co_return done;
-    }
-    const auto trouble = line_.trouble();
-    if (!trouble) {
-      co_return tl::unexpected{nothing_applied(done.error())};  // being closed
-    }
-    const MysqlTrouble kind = trouble_of(*trouble);
-    if (kind == MysqlTrouble::no_table && !std::exchange(made_tables, true)) {
-      const auto made = co_await line_.ask(sql_.create(), kToMakeTables);
-      if (!made) {
-        co_return tl::unexpected{nothing_applied(made.error())};
-      }
-      continue;
-    }
-    const bool passes = kind == MysqlTrouble::collision || kind == MysqlTrouble::disconnected ||
-                        kind == MysqlTrouble::not_ready || trouble->code == kDuplicate;
-    if (!passes || base::BootClock::now() >= until) {
-      co_return tl::unexpected{nothing_applied(done.error())};
-    }
-    const auto jitter = static_cast<base::Duration::rep>(base::random_u64() %
-                                                         static_cast<std::uint64_t>(pause.count()));
-    const engine::Conversation::Wait rest{.until = base::BootClock::now() + pause / 2 +
-                                                   base::Duration{jitter}};
-    const auto rested = co_await engine::Moment{rest};
-    if (!rested) {
-      co_return tl::unexpected{nothing_applied(done.error())};
-    }
-    pause = std::min(pause * 2, kLongestPause);
-  }
-}
 
 // Each node of a Galera cluster has locks of its own: they exclude nobody on
 // another.
@@ -337,6 +287,28 @@ Talk<Result<std::vector<LockInfo>>> MysqlBooks::find(std::string prefix) {
     }
   }
   co_return all;
+}
+
+// Notes of the dead, and rows of names that nobody uses: one that is wanted
+// again meanwhile is made again.
+Talk<Result<void>> MysqlBooks::tidy() {
+  const auto swept = co_await ask(sql_.tidy());
+  if (!swept || !sql_.owns_rows()) {
+    co_return swept;
+  }
+  const auto found = co_await ask(sql_.unused_names());
+  if (!found) {
+    co_return found;
+  }
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < line_.last().rows(); ++i) {
+    names.emplace_back(line_.last().cell(i, 0).value_or(""));
+  }
+  for (const std::string& name : names) {
+    // Where somebody locks the row after all, it stays.
+    co_await line_.ask(sql_.forget_name(name), shared_->options.timeout);
+  }
+  co_return Result<void>{};
 }
 
 Talk<std::vector<Finding>> MysqlBooks::examine() {

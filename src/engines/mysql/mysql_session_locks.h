@@ -47,6 +47,9 @@ class MysqlSessionSql {
   std::string holders(std::string_view key) const;  // connections and beacons
   std::string find(std::string_view prefix) const;
   std::string tidy() const;
+  bool owns_rows() const noexcept { return own_rows_; }
+  std::string unused_names() const;
+  std::string forget_name(std::string_view key) const;
   std::string create() const;
 
  private:
@@ -57,6 +60,7 @@ class MysqlSessionSql {
   const std::string rows_;   // the table whose rows are locked
   const std::string name_;   // its column
   const std::string notes_;  // who holds and waits
+  const bool own_rows_;      // the table with the rows is ours alone
   const Party party_;
 };
 

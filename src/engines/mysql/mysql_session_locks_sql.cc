@@ -71,6 +71,7 @@ MysqlSessionSql::MysqlSessionSql(const MysqlOptions& options, const Party& party
       name_{
           quoted(options.columns.contains("name") ? options.columns.find("name")->second : "name")},
       notes_{quoted(options.prefix + "session_locks")},
+      own_rows_{options.table.empty() && in_transaction()},
       party_{party} {}
 
 // A server may end sessions that are idle, transactions that are, and
@@ -197,6 +198,15 @@ std::string MysqlSessionSql::find(std::string_view prefix) const {
 std::string MysqlSessionSql::tidy() const {
   return "DELETE FROM " + notes_ +
          " WHERE since<UTC_TIMESTAMP(6)-INTERVAL 1 MINUTE AND NOT IFNULL(" + kAlive + ",0)";
+}
+
+std::string MysqlSessionSql::unused_names() const {
+  return "SELECT n." + name_ + " FROM " + rows_ + " n WHERE NOT EXISTS (SELECT 1 FROM " + notes_ +
+         " l WHERE l.name=n." + name_ + ") LIMIT 100";
+}
+
+std::string MysqlSessionSql::forget_name(std::string_view key) const {
+  return patience("1") + "DELETE FROM " + rows_ + " WHERE " + name_ + "=" + hex(key);
 }
 
 std::string MysqlSessionSql::create() const {

@@ -297,8 +297,13 @@ class PostgresBooks : public Books {
     co_return co_await session_.run_script(sql_.create);
   }
   Talk<Result<void>> tidy() override {
-    Call call{.sql = &sql_.tidy};
-    co_return co_await run(std::move(call));
+    Call sweep{.sql = &sql_.tidy};
+    const auto swept = co_await run(std::move(sweep));
+    if (!swept) {
+      co_return swept;
+    }
+    Call forget{.sql = &sql_.forget_names};
+    co_return co_await run(std::move(forget));
   }
 
  private:

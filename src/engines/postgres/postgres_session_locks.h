@@ -4,6 +4,7 @@
 #include <holdfast/inspect.h>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "engine/engine.h"
 #include "engines/postgres/postgres_options.h"
@@ -16,7 +17,12 @@ Result<std::unique_ptr<engine::Engine>> open_session_locks(const Options& option
                                                            const engine::EngineOptions& client);
 
 // The statements of one kind of session lock.
-struct SessionLockSql {
+class SessionLockSql {
+ private:
+  std::string schema_;
+  std::string table_;  // whose rows strategy=row locks
+
+ public:
   explicit SessionLockSql(const Options& options);
 
   std::string create;
@@ -44,6 +50,14 @@ struct SessionLockSql {
   std::string terminate;  // connections and beacons that were told to end
   std::string find;       // $1 prefix
   std::string tidy;
+  std::string forget_names;
+
+ private:
+  std::string filled(std::string_view text) const;
+  void keep_books();
+  void end_others();
+  void lock_rows();
+  void lock_numbers(Scope scope);
 };
 
 }  // namespace holdfast::engines::postgres

@@ -84,23 +84,34 @@ void fill(std::string& text, std::string_view hole, std::string_view with) {
 
 }  // namespace
 
-SessionLockSql::SessionLockSql(const Options& options) {
-  const std::string table =
-      options.schema + "." + (options.table.empty() ? "session_names" : options.table);
-  const auto filled = [&](std::string_view text) {
-    std::string made{text};
-    fill(made, "{hash}", kHash);
-    fill(made, "{alive}", kAlive);
-    fill(made, "{s}", options.schema);
-    fill(made, "{t}", table);
-    return made;
-  };
+SessionLockSql::SessionLockSql(const Options& options)
+    : schema_{options.schema},
+      table_{options.schema + "." + (options.table.empty() ? "session_names" : options.table)},
+      settle{kSettle} {
   create = filled(kCreate);
-  settle = kSettle;
   know = filled(kKnow);
   if (!options.table.empty()) {
     add_row = filled("INSERT INTO {t} (name) VALUES ($1::text) ON CONFLICT DO NOTHING");
   }
+  keep_books();
+  end_others();
+  if (options.strategy == Strategy::row) {
+    lock_rows();
+  } else {
+    lock_numbers(options.scope);
+  }
+}
+
+std::string SessionLockSql::filled(std::string_view text) const {
+  std::string made{text};
+  fill(made, "{hash}", kHash);
+  fill(made, "{alive}", kAlive);
+  fill(made, "{s}", schema_);
+  fill(made, "{t}", table_);
+  return made;
+}
+
+void SessionLockSql::keep_books() {
   write = filled(kWrite);
   strike = filled("DELETE FROM {s}.session_locks WHERE request = ANY($1::uuid[])");
   look = filled(
@@ -108,40 +119,46 @@ SessionLockSql::SessionLockSql(const Options& options) {
       "JOIN pg_locks l ON {alive}");
   revoked =
       filled("SELECT request FROM {s}.session_locks WHERE revoked AND request = ANY($1::uuid[])");
-  interrupt = filled(
-      "SELECT pg_cancel_backend(l.pid) FROM (SELECT $1::int AS connection, $2::bigint AS beacon) n "
-      "JOIN pg_locks l ON {alive}");
   is_revoked = filled(
       "SELECT 1 FROM {s}.session_locks n JOIN pg_locks l ON {alive} "
       "WHERE n.name = $1::text AND n.revoked AND NOT n.waiting LIMIT 1");
+  find = filled(kFind);
+  tidy = filled(
+      "DELETE FROM {s}.session_locks n WHERE since < clock_timestamp() - interval '1 minute' AND "
+      "NOT EXISTS (SELECT FROM pg_locks l WHERE {alive})");
+  // One that is wanted again meanwhile is made again.
+  forget_names = filled(
+      "DELETE FROM {s}.session_names WHERE name IN (SELECT name FROM {s}.session_names n "
+      "WHERE NOT EXISTS (SELECT FROM {s}.session_locks l WHERE l.name = n.name) "
+      "ORDER BY name LIMIT 1000 FOR UPDATE SKIP LOCKED)");
+}
+
+void SessionLockSql::end_others() {
+  interrupt = filled(
+      "SELECT pg_cancel_backend(l.pid) FROM (SELECT $1::int AS connection, $2::bigint AS beacon) n "
+      "JOIN pg_locks l ON {alive}");
   revoke = filled(
       "UPDATE {s}.session_locks n SET revoked = true FROM pg_locks l "
       "WHERE {alive} AND n.name = $1::text AND NOT n.waiting RETURNING 1");
   terminate = filled(
       "SELECT l.pid, n.beacon, pg_terminate_backend(l.pid) FROM {s}.session_locks n "
       "JOIN pg_locks l ON {alive} WHERE n.name = $1::text AND NOT n.waiting");
-  find = filled(kFind);
-  tidy = filled(
-      "DELETE FROM {s}.session_locks n WHERE since < clock_timestamp() - interval '1 minute' AND "
-      "NOT EXISTS (SELECT FROM pg_locks l WHERE {alive})");
-  if (options.strategy == Strategy::row) {
-    try_exclusive = filled(
-        "WITH got AS (SELECT 1 FROM {t} WHERE name = $1::text FOR UPDATE SKIP LOCKED) "
-        "SELECT EXISTS (SELECT FROM got), EXISTS (SELECT FROM {t} WHERE name = $1::text)");
-    wait_exclusive = filled("SELECT true, true FROM {t} WHERE name = $1::text FOR UPDATE");
-    return;
-  }
-  const std::string_view kind = options.scope == Scope::transaction ? "_xact" : "";
-  const auto call = [&](std::string_view before, std::string_view after, bool returns) {
-    const std::string made =
-        std::string{before} + std::string{kind} + "_lock" + std::string{after} + "($1::bigint)";
-    return returns ? "SELECT " + made + ", true" : "SELECT true, true FROM " + made;
-  };
-  try_exclusive = call("pg_try_advisory", "", true);
-  try_shared = call("pg_try_advisory", "_shared", true);
-  wait_exclusive = call("pg_advisory", "", false);
-  wait_shared = call("pg_advisory", "_shared", false);
-  if (options.scope == Scope::session) {
+}
+
+void SessionLockSql::lock_rows() {
+  try_exclusive = filled(
+      "WITH got AS (SELECT 1 FROM {t} WHERE name = $1::text FOR UPDATE SKIP LOCKED) "
+      "SELECT EXISTS (SELECT FROM got), EXISTS (SELECT FROM {t} WHERE name = $1::text)");
+  wait_exclusive = filled("SELECT true, true FROM {t} WHERE name = $1::text FOR UPDATE");
+}
+
+void SessionLockSql::lock_numbers(Scope scope) {
+  const std::string kind = scope == Scope::transaction ? "_xact_lock" : "_lock";
+  try_exclusive = "SELECT pg_try_advisory" + kind + "($1::bigint), true";
+  try_shared = "SELECT pg_try_advisory" + kind + "_shared($1::bigint), true";
+  wait_exclusive = "SELECT true, true FROM pg_advisory" + kind + "($1::bigint)";
+  wait_shared = "SELECT true, true FROM pg_advisory" + kind + "_shared($1::bigint)";
+  if (scope == Scope::session) {
     free_exclusive = "SELECT pg_advisory_unlock($1::bigint)";
     free_shared = "SELECT pg_advisory_unlock_shared($1::bigint)";
   }

@@ -7,6 +7,8 @@
 #include "engine/batch.h"
 #include "engines/postgres/postgres_errors.h"
 #include "engines/relational/odd_bytes.h"
+#include "engines/relational/owner_text.h"
+#include "engines/relational/pauses.h"
 
 namespace holdfast::engines::postgres {
 namespace {
@@ -16,38 +18,6 @@ using core::Status;
 using engine::Talk;
 using relational::escaped;
 using namespace std::chrono_literals;
-
-// How soon to ask again where nobody tells us.
-constexpr base::Duration kShortestRetry = 50ms;
-constexpr base::Duration kLongestRetry = 150ms;
-// After we gave the lock back: time for others to take it.
-constexpr base::Duration kStepAside = 10ms;
-
-constexpr std::string_view kRevoked = " (revoked)";
-constexpr std::size_t kLongestLabel = 60;
-
-base::Duration random_between(base::Duration least, base::Duration most) {
-  const auto span = static_cast<std::uint64_t>((most - least).count());
-  return least + base::Duration{static_cast<base::Duration::rep>(base::random_u64() % (span + 1))};
-}
-
-std::string written(const Party& party) {
-  return escaped(party.label).substr(0, kLongestLabel) + " on " +
-         escaped(party.host).substr(0, kLongestLabel) + ", process " + std::to_string(party.pid);
-}
-
-// What written() was given; of strangers (ShedLock writes a host) the whole is the label.
-Party read_party(std::string_view text) {
-  const auto process = text.rfind(", process ");
-  const auto on = text.rfind(" on ", process);
-  if (process == std::string_view::npos || on == std::string_view::npos) {
-    return {.label = std::string{text}, .host = "", .pid = 0};
-  }
-  const std::string pid{text.substr(process + 10, text.find(' ', process + 10) - process - 10)};
-  return {.label = relational::unescaped(text.substr(0, on)),
-          .host = relational::unescaped(text.substr(on + 4, process - on - 4)),
-          .pid = std::strtoll(pid.c_str(), nullptr, 10)};
-}
 
 Outcome unsupported() {
   return engine::failed({ErrorCode::unsupported,
@@ -107,7 +77,7 @@ Bytes ShedlockEngine::test_time() const {
 
 // Different for each request, so that nobody ends another's.
 std::string ShedlockEngine::locked_by(const core::RequestId& id) const {
-  return written(client_.party) + " [" + id.hex() + "]";
+  return relational::owner_text(client_.party, id);
 }
 
 Call ShedlockEngine::call(const std::string& sql, const std::string& key) const {
@@ -173,7 +143,7 @@ Talk<Outcome> ShedlockEngine::apply(const core::Command& command) {
     Outcome outcome = co_await take(key, requeue->next);
     outcome.gave_back = back.status == Status::released;
     if (outcome.gave_back && outcome.status == Status::queued) {
-      outcome.look_again = random_between(kStepAside / 2, kStepAside);
+      outcome.look_again = relational::step_aside();
     }
     co_return outcome;
   }
@@ -210,7 +180,7 @@ Talk<Outcome> ShedlockEngine::take(std::string key, core::Acquire wish) {
     const bool fresh = to_int(rows->text(0, 2)) != 0;
     co_return Outcome{.status = Status::granted, .lease_for = fresh ? wish.ttl : left};
   }
-  if (any && left > 0s && holder == mine + std::string{kRevoked}) {
+  if (any && left > 0s && holder == mine + std::string{relational::kRevokedMark}) {
     co_return Outcome{.status = Status::revoked, .lease_for = left};
   }
   if (only_look) {
@@ -220,7 +190,7 @@ Talk<Outcome> ShedlockEngine::take(std::string key, core::Acquire wish) {
   if (!wish.queue) {
     co_return Outcome{.status = Status::busy};
   }
-  const base::Duration pause = random_between(kShortestRetry, kLongestRetry);
+  const base::Duration pause = relational::pause_before_retry();
   Outcome queued{.status = Status::queued, .look_again = left > 0s ? std::min(pause, left) : 1ms};
   co_return co_await wait_in_table(std::move(key), wish, std::move(queued));
 }
@@ -229,7 +199,7 @@ Talk<Outcome> ShedlockEngine::wait_in_table(std::string key, core::Acquire wish,
   requests_[wish.id] = {.key = key, .wish = wish, .held = false};
   Call note = call(sql_.note_waiter, key);
   note.values.emplace_back(binary(wish.id));
-  note.values.emplace_back(written(client_.party));
+  note.values.emplace_back(relational::waiter_text(client_.party));
   note.values.emplace_back(binary(wish.window));
   // Somebody else's table may have no list of waiters: then nobody sees them.
   co_await session_.ask(std::move(note));
@@ -309,8 +279,8 @@ Talk<Result<std::vector<LockInfo>>> ShedlockEngine::find(std::string prefix, boo
     const Rows& rows = *answers[0];
     std::string_view who = rows.text(i, 1);
     HolderInfo holder;
-    holder.revoked = who.ends_with(kRevoked);
-    holder.party = read_party(who.substr(0, who.rfind(" [")));
+    holder.revoked = who.ends_with(relational::kRevokedMark);
+    holder.party = relational::party_in(who);
     holder.held_for = to_duration(rows.text(i, 2));
     holder.expires_in = to_duration(rows.text(i, 3));
     found[std::string{rows.text(i, 0)}].holders.push_back(std::move(holder));
@@ -318,7 +288,8 @@ Talk<Result<std::vector<LockInfo>>> ShedlockEngine::find(std::string prefix, boo
   for (int i = 0; answers[1] && i < answers[1]->size(); ++i) {
     const Rows& rows = *answers[1];
     found[std::string{rows.text(i, 0)}].queue.push_back(
-        {.party = read_party(rows.text(i, 1)), .waiting_for = to_duration(rows.text(i, 2))});
+        {.party = relational::party_in(rows.text(i, 1)),
+         .waiting_for = to_duration(rows.text(i, 2))});
   }
   std::vector<LockInfo> all;
   for (auto& [key, info] : found) {
