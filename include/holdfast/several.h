@@ -84,6 +84,6 @@ class LeaseSet {
 // order what it wants, by whatever URL it came to the stores: they are ordered
 // by an id that each keeps. unsupported: a store has none. The waiting is that
 // of Client::acquire_all().
-Result<LeaseSet> acquire_all(std::vector<WantAt> wants, const AcquireOptions& options = {});
+Result<LeaseSet> acquire_all(const std::vector<WantAt>& wants, const AcquireOptions& options = {});
 
 }  // namespace holdfast

@@ -352,7 +352,7 @@ Result<std::vector<Lease>> Client::claim_any(const std::vector<std::string>& nam
   return client::Several::claim_any(*service_, names, at_most, options);
 }
 
-Result<LeaseSet> acquire_all(std::vector<WantAt> wants, const AcquireOptions& options) {
+Result<LeaseSet> acquire_all(const std::vector<WantAt>& wants, const AcquireOptions& options) {
   return client::Several::acquire_all(wants, options);
 }
 

@@ -443,7 +443,7 @@ Outcome LockRecord::on(const Downgrade& downgrade, const Context& context,
   }
   holder->shape.mode = Mode::shared;
   holder->upgrading = false;
-  const Outcome outcome = held(Status::granted, *holder, context.now);
+  Outcome outcome = held(Status::granted, *holder, context.now);
   promote(context, wakes);
   return outcome;
 }
@@ -475,7 +475,7 @@ Outcome LockRecord::on(const Transfer& transfer, const Context& context, std::ve
              .ttl = transfer.next.ttl,
              .since = context.now,
              .expires = context.now + transfer.next.ttl};
-  const Outcome outcome = held(Status::granted, *holder, context.now);
+  Outcome outcome = held(Status::granted, *holder, context.now);
   promote(context, wakes);  // it may have been upgrading
   return outcome;
 }

@@ -25,7 +25,8 @@ std::string text_of(const Value& value) {
 
 // Deadlocks and the like: whoever tries again succeeds.
 bool is_collision(const Error& error) {
-  return error.native == 1213 || error.native == 1205 || error.native == 1020;
+  const int code = error.native.value_or(0);
+  return code == 1213 || code == 1205 || code == 1020;
 }
 
 bool is_in_transaction(MYSQL* connection) {
@@ -200,7 +201,7 @@ Result<void> complete_job(st_mysql* connection, const JobTable& table, std::stri
     return fail(ErrorCode::invalid_argument, "status must differ from open and taken");
   }
   MysqlStatement update{connection};
-  const auto done =
+  auto done =
       update.run("UPDATE " + names->table + " SET " + names->status + " = ? WHERE " + names->key +
                      " = ? AND " + names->claimed_by + " = ? AND " + names->status + " = ?",
                  {std::string{status}, std::string{key}, std::string{claim}, table.taken});
