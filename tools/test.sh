@@ -7,8 +7,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source tools/common.sh
 exec </dev/null 2>&1 # no test may depend on a terminal; one stream keeps the order
 
-# The suites that run under the sanitizers.
-sanitized='^(unit|engines|simulation|conformance|fuzz)$'
+# The suites that run under a sanitizer; on request also every promise.
+sanitized=(unit engines simulation)
 
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=1:strict_string_checks=1}
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
@@ -22,7 +22,7 @@ run_ctest() {
   use_preset "$preset"
   say "ctest build/$preset $*"
   # Most tests wait for something most of the time.
-  "${runner[@]}" ctest --test-dir "build/$preset" --output-on-failure --parallel $((2 * jobs)) "$@"
+  "${runner[@]}" ctest --test-dir "build/$preset" --output-on-failure --parallel $((3 * jobs)) "$@"
 }
 
 # stage NAME COMMAND...: says how long it took, ends everything if it failed.
@@ -38,14 +38,13 @@ stage() {
   say "passed: $name, $((SECONDS - started)) s"
 }
 
-# Every promise on the embedded engines. For a server's engine:
+# On the embedded engines. For a server's engine:
 # cmake --preset asan -DHOLDFAST_ENGINES=mysql, then ./dev test --asan mysql
 sanitizer() {
   local preset=$1 labels
-  local -n suites=${1}_suites
   shift
-  build_preset "$preset" "${suites[@]/%/_tests}"
-  labels=$(IFS='|' && echo "${suites[*]}")
+  build_preset "$preset" "${sanitized[@]/%/_tests}"
+  labels=$(IFS='|' && echo "${sanitized[*]}")
   run_ctest "$preset" --label-regex "^($labels)\$" --no-tests=error "$@"
 }
 
@@ -77,7 +76,10 @@ case $mode in
     stage build build_preset dev
     stage 'quick tests' run_ctest dev --label-exclude '^long$' "${selection[@]}"
     ;;
-  asan | tsan) stage "$mode" sanitizer "$mode" "${selection[@]}" ;;
+  asan | tsan)
+    sanitized+=(conformance)
+    stage "$mode" sanitizer "$mode" "${selection[@]}"
+    ;;
   *)
     if [[ ${#selection[@]} -gt 0 ]]; then
       stage build build_preset dev

@@ -201,12 +201,12 @@ bool MysqlExchange::on_reply() {
   rollback_first_ = false;
   switch (step_) {
     case Step::connect:
-      on_mariadb_ = session_.server_version().find("MariaDB") != std::string::npos;
-      has_returning_ = context_.options.returning && on_mariadb_ &&
-                       !session_.server_version().starts_with("10.3.") &&
-                       !session_.server_version().starts_with("10.4.");
-      has_nowait_ = on_mariadb_ || !session_.server_version().starts_with("5.");
+      return on_connected();
+    case Step::survey: {
+      const MysqlReply& wsrep = session_.replies().front();
+      has_returning_ = wsrep.rows() == 0 || wsrep.cell(0, 1) != "ON";
       return start_window();
+    }
     case Step::make_tables:
       return start_window();
     case Step::plain:
@@ -223,6 +223,22 @@ bool MysqlExchange::on_reply() {
       break;
   }
   return draft_and_write();
+}
+
+// A node of a Galera cluster whose commit is refused may repeat the statement by itself, after
+// RETURNING has answered: there the outcome must be read in the transaction.
+bool MysqlExchange::on_connected() {
+  const std::string version = session_.server_version();
+  on_mariadb_ = version.find("MariaDB") != std::string::npos;
+  has_nowait_ = on_mariadb_ || !version.starts_with("5.");
+  has_returning_ = false;
+  const bool knows_returning =
+      on_mariadb_ && !version.starts_with("10.3.") && !version.starts_with("10.4.");
+  if (!context_.options.returning || !knows_returning) {
+    return start_window();
+  }
+  send(Step::survey, "SHOW VARIABLES LIKE 'wsrep_on'");
+  return true;
 }
 
 void MysqlExchange::send(Step step, std::string packet) {

@@ -1,11 +1,11 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_set>
 #include <vector>
 
 #include "engine/driver.h"
@@ -77,7 +77,7 @@ class MysqlExchange : public engine::Conversation {
     std::vector<core::Wake> wakes;
     std::optional<std::uint64_t> fence = std::nullopt;  // to be raised to this
   };
-  enum class Step : std::uint8_t { connect, make_tables, plain, read, write, pause };
+  enum class Step : std::uint8_t { connect, survey, make_tables, plain, read, write, pause };
   // A statement's part in the plain packet: one wish of a line.
   struct Asked {
     Line* line;
@@ -104,6 +104,7 @@ class MysqlExchange : public engine::Conversation {
   bool look_again();
 
   bool on_reply();
+  bool on_connected();
   void on_plain();
   void on_requeued(const MysqlReply& reply);
   void on_exchanged(const MysqlReply& reply);
@@ -129,7 +130,7 @@ class MysqlExchange : public engine::Conversation {
   MysqlSession session_;
   bool on_mariadb_ = true;
   bool has_nowait_ = true;
-  bool has_returning_ = true;
+  bool has_returning_ = false;
 
   // The batch.
   std::span<const core::Command> batch_;
@@ -154,9 +155,10 @@ class MysqlExchange : public engine::Conversation {
   bool rollback_first_ = false;
   std::uint64_t mark_ = 0;
   std::vector<Asked> asked_;
-  std::size_t replied_at_ = 0;             // where the replies to our own statements begin
-  std::unordered_set<std::string> known_;  // names whose rows there surely are
-  std::string crowded_;                    // the name where others stood in the queue of late
+  std::size_t replied_at_ = 0;  // where the replies to our own statements begin
+  // Hashes of names whose rows there are, most likely: a wrong guess costs a trip.
+  std::array<std::size_t, 1024> known_{};
+  std::string crowded_;  // the name where others stood in the queue of late
   Answer answer_ = Answer::verdicts;
   std::size_t committed_at_ = 0;  // replies beyond this are about doorbells
   std::vector<std::pair<std::string, Seen>> seen_;

@@ -1,5 +1,6 @@
 // What single conditional statements can do.
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "base/ids.h"
@@ -12,7 +13,9 @@ using Kind = MysqlSql::Wish::Kind;
 
 namespace {
 
-constexpr std::size_t kMaxKnown = 4096;
+std::size_t hash_of(std::string_view name) {
+  return std::hash<std::string_view>{}(name);
+}
 
 }  // namespace
 
@@ -155,7 +158,7 @@ bool MysqlExchange::is_exchange() const {
   const Asked& take = asked_[asked_[0].kind == Kind::take ? 0 : 1];
   const Asked& give = asked_[asked_[0].kind == Kind::take ? 1 : 0];
   return take.kind == Kind::take && give.kind == Kind::give_back &&
-         known_.contains(std::string{take.line->name});
+         known_.at(hash_of(take.line->name) % known_.size()) == hash_of(take.line->name);
 }
 
 void MysqlExchange::on_exchanged(const MysqlReply& reply) {
@@ -179,10 +182,7 @@ void MysqlExchange::judge(std::size_t wish, const MysqlVerdict& verdict) {
 
 void MysqlExchange::fulfil(std::size_t wish, std::uint64_t token, base::Duration lease_for) {
   const auto& [line, command, kind, ttl] = asked_[wish];
-  if (known_.size() >= kMaxKnown) {
-    known_.clear();
-  }
-  known_.emplace(line->name);
+  known_.at(hash_of(line->name) % known_.size()) = hash_of(line->name);
   switch (kind) {
     case Kind::give_back:
       settle(command, {.status = Status::released});

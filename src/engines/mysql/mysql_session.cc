@@ -25,6 +25,7 @@ constexpr const char* kSettings =
 constexpr const char* kIsolation = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED";
 
 void use_library() {
+  const base::ForksWait until_ready;  // it sets up OpenSSL
   static std::once_flag once;
   std::call_once(once, [] { mysql_library_init(0, nullptr, nullptr); });
 }

@@ -10,6 +10,8 @@
 #include <limits>
 #include <utility>
 
+#include "base/fork.h"
+
 namespace holdfast::engines {
 namespace {
 
@@ -149,6 +151,7 @@ class OpenSsl : public RedisTls {
 }  // namespace
 
 std::string sha1_in_hex(std::string_view text) {
+  const base::ForksWait until_ready;  // OpenSSL sets itself up
   static constexpr char kDigits[] = "0123456789abcdef";
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
   unsigned size = 0;
@@ -161,6 +164,7 @@ std::string sha1_in_hex(std::string_view text) {
 }
 
 Result<std::shared_ptr<RedisTls>> RedisTls::make(const RedisAccess& access) {
+  const base::ForksWait until_ready;  // OpenSSL sets itself up
   std::unique_ptr<SSL_CTX, FreeSsl> context{SSL_CTX_new(TLS_client_method())};
   if (!context || SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION) != 1) {
     return tls_failure("TLS cannot be started");
