@@ -16,6 +16,8 @@ using engine::Talk;
 // A server that is connected tells everything; but a line may be dead without
 // a word. So of that many looks one is taken.
 constexpr int kLooksInVain = 10;
+// Those beyond learn of a revocation when they renew.
+constexpr std::size_t kMostUnheard = 1000;
 
 std::optional<engine::Ring> parse(std::string_view payload) {
   engine::Ring ring;
@@ -67,6 +69,14 @@ bool Doorbell::is_silent() {
   return state_ == State::silent;
 }
 
+void Doorbell::granted(const core::RequestId& id) {
+  const std::lock_guard lock{mutex_};
+  const bool deaf = state_ == State::silent || state_ == State::connecting;
+  if (deaf && unheard_.size() < kMostUnheard) {
+    unheard_.push_back(id);
+  }
+}
+
 bool Doorbell::begin_connecting() {
   const std::lock_guard lock{mutex_};
   if (state_ != State::silent) {
@@ -106,6 +116,14 @@ Talk<bool> Doorbell::listen() {
   const std::lock_guard lock{mutex_};
   state_ = reached;
   looks_ = 0;
+  if (reached == State::listening) {
+    for (const core::RequestId& id : unheard_) {
+      rings_.push_back({.id = id, .token = 0});
+    }
+  }
+  if (reached != State::silent) {
+    unheard_.clear();
+  }
   look_and_tell();  // libpq may have read more than its answer
   co_return reached == State::listening;
 }

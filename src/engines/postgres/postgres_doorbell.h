@@ -28,6 +28,10 @@ class Doorbell {
   bool is_settled();  // it listens, or never will
   bool is_silent();   // it does not, and nobody sees to it
 
+  // This request holds a lock. If nobody listens yet, a ring may have been missed
+  // when somebody does: then it is rung for.
+  void granted(const core::RequestId& id);
+
   // Listens, if that is possible: behind a pooler it is not, and waiters look
   // now and then instead.
   engine::Talk<bool> listen();
@@ -50,6 +54,7 @@ class Doorbell {
   State state_ = State::silent;
   int looks_ = 0;  // since it listens
   std::vector<engine::Ring> rings_;
+  std::vector<core::RequestId> unheard_;  // granted while nobody listened
   Session session_;
   base::FileDescriptor watched_;  // its socket
 };

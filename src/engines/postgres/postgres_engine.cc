@@ -114,15 +114,30 @@ void LeaseEngine::submit(std::size_t, std::span<const core::Command> batch,
     return;
   }
   lane_.begin(*driver_, run_batch(batch), patience,
-              [this, finish = std::move(done)](engine::Outcomes outcomes) {
-                const bool holds = std::any_of(
-                    outcomes.begin(), outcomes.end(),
-                    [](const auto& outcome) { return outcome.status == core::Status::granted; });
-                if (holds) {
-                  listen_in_background();  // a holder hears when it is revoked
-                }
+              [this, batch, finish = std::move(done)](engine::Outcomes outcomes) {
+                hear_for_holders(batch, outcomes);
                 finish(std::move(outcomes));
               });
+}
+
+// A holder hears when it is revoked.
+void LeaseEngine::hear_for_holders(std::span<const core::Command> batch,
+                                   const engine::Outcomes& outcomes) {
+  bool holds = false;
+  for (std::size_t i = 0; i < outcomes.size(); ++i) {
+    if (outcomes[i].status != core::Status::granted) {
+      continue;
+    }
+    holds = true;
+    if (const auto* acquire = std::get_if<core::Acquire>(&batch[i].operation)) {
+      doorbell_.granted(acquire->id);
+    } else if (const auto* requeue = std::get_if<core::Requeue>(&batch[i].operation)) {
+      doorbell_.granted(requeue->next.id);
+    }
+  }
+  if (holds) {
+    listen_in_background();
+  }
 }
 
 void LeaseEngine::listen_in_background() {

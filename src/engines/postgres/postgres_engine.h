@@ -57,6 +57,7 @@ class LeaseEngine : public engine::Engine {
 
   bool inherited() const noexcept;
   engine::Talk<engine::Outcomes> run_batch(std::span<const core::Command> batch);
+  void hear_for_holders(std::span<const core::Command> batch, const engine::Outcomes& outcomes);
   void listen_in_background();
   engine::Talk<bool> tidy_up();
   engine::Talk<Result<void>> make_fence(std::string key, std::uint64_t token);
