@@ -51,7 +51,7 @@ sanitizer() {
 everything() {
   stage build build_preset dev
   stage tests run_ctest dev --label-exclude '^long$' --no-tests=error
-  stage lint tools/lint.sh
+  stage lint tools/lint.sh --cheap
   stage fuzzing tools/fuzz.py --seconds 3
   stage 'long tests' run_ctest dev --label-regex '^long$'
   stage 'address and undefined-behaviour sanitizers' sanitizer asan --label-exclude '^long$'
