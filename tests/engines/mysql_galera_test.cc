@@ -61,7 +61,8 @@ void expect_exclusion(const std::vector<std::string>& urls) {
         last[name] = *lease->token();
         --inside[name];
         ++turns;
-        EXPECT_TRUE(lease->release());
+        const auto released = lease->release();
+        EXPECT_TRUE(released) << released.error();
       }
     });
   }

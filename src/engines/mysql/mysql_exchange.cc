@@ -202,11 +202,8 @@ bool MysqlExchange::on_reply() {
   switch (step_) {
     case Step::connect:
       return on_connected();
-    case Step::survey: {
-      const MysqlReply& wsrep = session_.replies().front();
-      has_returning_ = wsrep.rows() == 0 || wsrep.cell(0, 1) != "ON";
-      return start_window();
-    }
+    case Step::survey:
+      return on_survey();
     case Step::make_tables:
       return start_window();
     case Step::plain:
@@ -225,20 +222,29 @@ bool MysqlExchange::on_reply() {
   return draft_and_write();
 }
 
-// A node of a Galera cluster whose commit is refused may repeat the statement by itself, after
-// RETURNING has answered: there the outcome must be read in the transaction.
+// A node of a Galera cluster whose commit is refused may repeat the statement by itself, after it
+// has answered, or replay it and forget how many rows it changed. There only what is read inside
+// a transaction counts, once that has been committed.
 bool MysqlExchange::on_connected() {
   const std::string version = session_.server_version();
   on_mariadb_ = version.find("MariaDB") != std::string::npos;
   has_nowait_ = on_mariadb_ || !version.starts_with("5.");
   has_returning_ = false;
-  const bool knows_returning =
-      on_mariadb_ && !version.starts_with("10.3.") && !version.starts_with("10.4.");
-  if (!context_.options.returning || !knows_returning) {
+  trusts_autocommit_ = false;
+  if (!context_.options.returning) {
     return start_window();
   }
   send(Step::survey, "SHOW VARIABLES LIKE 'wsrep_on'");
   return true;
+}
+
+bool MysqlExchange::on_survey() {
+  const std::string version = session_.server_version();
+  const MysqlReply& wsrep = session_.replies().back();
+  trusts_autocommit_ = wsrep.rows() == 0 || wsrep.cell(0, 1) != "ON";
+  has_returning_ = trusts_autocommit_ && on_mariadb_ && !version.starts_with("10.3.") &&
+                   !version.starts_with("10.4.");
+  return start_window();
 }
 
 void MysqlExchange::send(Step step, std::string packet) {

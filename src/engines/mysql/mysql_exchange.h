@@ -105,6 +105,7 @@ class MysqlExchange : public engine::Conversation {
 
   bool on_reply();
   bool on_connected();
+  bool on_survey();
   void on_plain();
   void on_requeued(const MysqlReply& reply);
   void on_exchanged(const MysqlReply& reply);
@@ -131,6 +132,7 @@ class MysqlExchange : public engine::Conversation {
   bool on_mariadb_ = true;
   bool has_nowait_ = true;
   bool has_returning_ = false;
+  bool trusts_autocommit_ = false;  // what a statement answers is what it committed
 
   // The batch.
   std::span<const core::Command> batch_;

@@ -51,7 +51,8 @@ std::vector<MysqlSql::Wish> MysqlExchange::make_wishes() {
 
 void MysqlExchange::send_plain() {
   Line& only = window_.front();
-  if (window_.size() == 1 && only.requeue != nullptr && only.name != crowded_) {
+  if (window_.size() == 1 && trusts_autocommit_ && only.requeue != nullptr &&
+      only.name != crowded_) {
     send_requeue(only);
     return;
   }

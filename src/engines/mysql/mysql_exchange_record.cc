@@ -204,7 +204,7 @@ void MysqlExchange::send_write() {
   }
   mark_ = base::random_u64() | 1U;
   const Draft& first = drafts_.front();
-  in_transaction_ = drafts_.size() > 1 || first.fence;
+  in_transaction_ = drafts_.size() > 1 || first.fence || !trusts_autocommit_;
   std::string packet = in_transaction_ ? "START TRANSACTION" : "";
   committed_at_ =
       (rollback_first_ ? 1U : 0U) + (updates.empty() ? 0U : 1U) + (inserts.empty() ? 0U : 1U);
