@@ -93,7 +93,7 @@ void MysqlExchange::send_plain() {
   if (answer_ == Answer::rows) {
     context_.sql.answer_with_rows(packet);
   } else {
-    context_.sql.answer_with_verdicts(packet);
+    MysqlSql::answer_with_verdicts(packet);
   }
   if (!others.empty()) {
     context_.sql.read(packet, others);
