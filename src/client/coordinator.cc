@@ -406,9 +406,8 @@ void Coordinator::admit(Line& line, const LocalQueue::Admit& step, Time now) {
       !keeper_.refreshes(step.tenancy)) {
     keeper_.refresh_at(step.tenancy, now);
   }
-  const std::optional<std::uint64_t> token =
-      config_.tokens ? std::optional{tenancy.token + step.offset} : std::nullopt;
-  claim.lease = std::make_shared<LeaseState>(*line.name, step.claim, token);
+  claim.lease = std::make_shared<LeaseState>(*line.name, step.claim,
+                                             config_.tokens ? tenancy.token + step.offset : 0);
   claim.lease->set_deadline(tenancy.deadline);
   claim.tenancy = step.tenancy;
   if (claim.extras != nullptr && claim.extras->max_hold) {

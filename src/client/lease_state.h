@@ -19,8 +19,9 @@ namespace holdfast::client {
 // from any thread.
 class LeaseState {
  public:
-  LeaseState(std::string lock, core::ClaimId granted_to, std::optional<std::uint64_t> fence)
-      : name{std::move(lock)}, claim{granted_to}, token_{fence.value_or(0)} {}
+  // A fence of 0 is none.
+  LeaseState(std::string lock, core::ClaimId granted_to, std::uint64_t fence)
+      : name{std::move(lock)}, claim{granted_to}, token_{fence} {}
   LeaseState(const LeaseState&) = delete;
   LeaseState& operator=(const LeaseState&) = delete;
   ~LeaseState() { delete lost_.load(); }
