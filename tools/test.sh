@@ -45,6 +45,7 @@ sanitizer() {
   shift
   build_preset "$preset" "${sanitized[@]/%/_tests}"
   labels=$(IFS='|' && echo "${sanitized[*]}")
+  export HOLDFAST_QUICK=1 # what repeats itself has done so without a sanitizer
   run_ctest "$preset" --label-regex "^($labels)\$" --no-tests=error "$@"
 }
 
