@@ -22,7 +22,11 @@ run_ctest() {
   use_preset "$preset"
   say "ctest build/$preset $*"
   # Most tests wait for something most of the time.
-  "${runner[@]}" ctest --test-dir "build/$preset" --output-on-failure --parallel $((3 * jobs)) "$@"
+  local arguments=(--test-dir "build/$preset" --output-on-failure --parallel $((3 * jobs)))
+  "${runner[@]}" ctest "${arguments[@]}" "$@" || {
+    tools/failed_tests.py "build/$preset"
+    return 1
+  }
 }
 
 # stage NAME COMMAND...: says how long it took, ends everything if it failed.

@@ -93,10 +93,16 @@ TEST_P(QuorumCluster, ServersDieInTurnsAndNobodyHoldsTwiceLongRun) {
   std::atomic<int> turns = 0;
   std::atomic<bool> wrong = false;
   std::uint64_t last = 0;  // protected by the lock under test
+  std::mutex complaints_mutex;
+  std::string complaint;  // the last
   const auto work = [&](Client& client) {
     while (!done) {
       auto lease = client.acquire("x", {.wait = 5s, .hand_over = 0});
-      if (!lease) continue;  // the cluster is busy electing
+      if (!lease) {  // the cluster is busy electing
+        const std::lock_guard lock{complaints_mutex};
+        complaint = lease.error().text;
+        continue;
+      }
       const bool alone = ++inside == 1;
       if (lease->is_alive()) {
         if (!alone || lease->token().value_or(0) <= last) wrong = true;
@@ -108,9 +114,13 @@ TEST_P(QuorumCluster, ServersDieInTurnsAndNobodyHoldsTwiceLongRun) {
   };
   std::thread first{[&] { work(one); }};
   std::thread second{[&] { work(other); }};
-  const auto goes_on = [&] {
+  const auto goes_on = [&]() -> ::testing::AssertionResult {
     const int before = turns;
-    return eventually([&] { return turns > before + 10; });
+    if (eventually([&] { return turns > before + 10; }, 2 * kPatience)) {
+      return ::testing::AssertionSuccess();
+    }
+    const std::lock_guard lock{complaints_mutex};
+    return ::testing::AssertionFailure() << turns - before << " turns; last heard: " << complaint;
   };
   EXPECT_TRUE(goes_on());
   for (auto& server : servers_) {

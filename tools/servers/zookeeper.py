@@ -14,7 +14,7 @@ JARS = ["zookeeper", "slf4j-nop"]
 
 def prepare(run):
     lines = [
-        "tickTime=200", "initLimit=50", "syncLimit=10", f"dataDir={run.data}",
+        "tickTime=200", "initLimit=50", "syncLimit=50", f"dataDir={run.data}",
         f"clientPort={run.port}", "clientPortAddress=127.0.0.1", "maxClientCnxns=0",
         "minSessionTimeout=400", "maxSessionTimeout=60000", "admin.enableServer=false",
         "4lw.commands.whitelist=*", "preAllocSize=64",

@@ -13,19 +13,10 @@
 #include "engines/postgres/postgres_doorbell.h"
 #include "engines/postgres/postgres_rows.h"
 #include "engines/postgres/postgres_session.h"
-#include "engines/postgres/postgres_sql.h"
+#include "engines/postgres/postgres_shared.h"
 #include "engines/relational/lock_row.h"
 
 namespace holdfast::engines::postgres {
-
-// What the parts of one engine share.
-struct Shared {
-  Options options;
-  LeaseSql sql;
-  engine::EngineOptions client;
-
-  Bytes test_time() const { return client.now ? Bytes{binary(client.now())} : std::nullopt; }
-};
 
 // One batch of commands on its way through the store. A name with one plain
 // command goes the short way: one conditional statement on plain columns, no

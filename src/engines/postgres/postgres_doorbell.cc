@@ -6,7 +6,10 @@
 
 #include <charconv>
 #include <optional>
+#include <set>
 #include <utility>
+
+#include "engines/postgres/postgres_rows.h"
 
 namespace holdfast::engines::postgres {
 namespace {
@@ -48,12 +51,12 @@ std::string Doorbell::payload_of(const core::Wake& wake) {
   return wake.id.hex() + " " + std::to_string(wake.token);
 }
 
-Doorbell::Doorbell(const Options& options, const core::SessionId& session)
-    : options_{options},
-      listen_{"LISTEN " + channel_of(session)},
+Doorbell::Doorbell(const Shared& shared)
+    : shared_{shared},
+      listen_{"LISTEN " + channel_of(shared.client.session)},
       epoll_{epoll_create1(EPOLL_CLOEXEC)},
       unread_{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)},
-      session_{options} {
+      session_{shared.options} {
   epoll_event event{.events = EPOLLIN, .data = {}};
   epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, unread_.get(), &event);
 }
@@ -69,12 +72,17 @@ bool Doorbell::is_silent() {
   return state_ == State::silent;
 }
 
-void Doorbell::granted(const core::RequestId& id) {
+void Doorbell::holds(std::string_view key, const core::RequestId& id) {
   const std::lock_guard lock{mutex_};
   const bool deaf = state_ == State::silent || state_ == State::connecting;
   if (deaf && unheard_.size() < kMostUnheard) {
-    unheard_.push_back(id);
+    unheard_.push_back({.key = std::string{key}, .id = id});
   }
+}
+
+void Doorbell::holds_no_more(const core::RequestId& id) {
+  const std::lock_guard lock{mutex_};
+  std::erase_if(unheard_, [&](const Unheard& held) { return held.id == id; });
 }
 
 bool Doorbell::begin_connecting() {
@@ -87,7 +95,7 @@ bool Doorbell::begin_connecting() {
 }
 
 Talk<bool> Doorbell::listen() {
-  const base::Time patience = base::BootClock::now() + options_.timeout;
+  const base::Time patience = base::BootClock::now() + shared_.options.timeout;
   while (!begin_connecting()) {
     if (is_settled() || base::BootClock::now() > patience) {
       co_return false;
@@ -113,19 +121,64 @@ Talk<bool> Doorbell::listen() {
       session_.close();
     }
   }
+  while (reached == State::listening && !co_await look_after_the_unheard()) {
+    if (!session_.is_open()) {
+      epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, watched_.get(), nullptr);
+      watched_ = {};
+      reached = State::silent;
+    }
+  }
   const std::lock_guard lock{mutex_};
   state_ = reached;
   looks_ = 0;
-  if (reached == State::listening) {
-    for (const core::RequestId& id : unheard_) {
-      rings_.push_back({.id = id, .token = 0});
-    }
-  }
-  if (reached != State::silent) {
+  if (reached == State::impossible) {
     unheard_.clear();
   }
   look_and_tell();  // libpq may have read more than its answer
   co_return reached == State::listening;
+}
+
+// On a line that listens already. Rings for those who hold no more, though they
+// gave nothing back. True when there is nobody left.
+Talk<bool> Doorbell::look_after_the_unheard() {
+  ArrayOf names{Element::text};
+  std::set<core::RequestId> asked;
+  {
+    const std::lock_guard lock{mutex_};
+    for (const Unheard& held : unheard_) {
+      names.add(held.key);
+      asked.insert(held.id);
+    }
+  }
+  if (asked.empty()) {
+    co_return true;
+  }
+  Call call{.sql = &shared_.sql.read};
+  call.values.push_back(shared_.test_time());
+  call.values.emplace_back(names.bytes());
+  const auto rows = co_await session_.ask(std::move(call));
+  if (!rows) {
+    session_.close();
+    co_return false;
+  }
+  std::set<core::RequestId> holders;
+  for (int i = 0; i < rows->size(); ++i) {
+    if (const auto record = StoredLock::from(*rows, i).row.to_record()) {
+      for (const core::Holder& holder : record->holders()) {
+        if (!holder.revoked) {
+          holders.insert(holder.id);
+        }
+      }
+    }
+  }
+  const std::lock_guard lock{mutex_};
+  for (const Unheard& held : unheard_) {
+    if (asked.contains(held.id) && !holders.contains(held.id)) {
+      rings_.push_back({.id = held.id, .token = 0});
+    }
+  }
+  std::erase_if(unheard_, [&](const Unheard& held) { return asked.contains(held.id); });
+  co_return false;
 }
 
 bool Doorbell::may_have_missed() {

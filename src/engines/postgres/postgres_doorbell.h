@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/file_descriptor.h"
@@ -10,6 +11,7 @@
 #include "engine/engine.h"
 #include "engine/talk.h"
 #include "engines/postgres/postgres_session.h"
+#include "engines/postgres/postgres_shared.h"
 
 namespace holdfast::engines::postgres {
 
@@ -17,7 +19,7 @@ namespace holdfast::engines::postgres {
 // granted a lock. Opened by the first who waits. Thread-safe.
 class Doorbell {
  public:
-  Doorbell(const Options& options, const core::SessionId& session);
+  explicit Doorbell(const Shared& shared);
 
   // Readable when there is something to answer; the same for ever, though
   // connections come and go.
@@ -28,9 +30,10 @@ class Doorbell {
   bool is_settled();  // it listens, or never will
   bool is_silent();   // it does not, and nobody sees to it
 
-  // This request holds a lock. If nobody listens yet, a ring may have been missed
-  // when somebody does: then it is rung for.
-  void granted(const core::RequestId& id);
+  // This request holds the lock `key`, or does no longer. Who is revoked before
+  // anybody listens is rung for as soon as somebody does.
+  void holds(std::string_view key, const core::RequestId& id);
+  void holds_no_more(const core::RequestId& id);
 
   // Listens, if that is possible: behind a pooler it is not, and waiters look
   // now and then instead.
@@ -42,11 +45,17 @@ class Doorbell {
  private:
   enum class State : std::uint8_t { silent, connecting, listening, impossible };
 
+  struct Unheard {
+    std::string key;
+    core::RequestId id;
+  };
+
   bool begin_connecting();
+  engine::Talk<bool> look_after_the_unheard();
   void look();
   void look_and_tell();
 
-  const Options& options_;
+  const Shared& shared_;
   const std::string listen_;
   base::FileDescriptor epoll_;
   base::FileDescriptor unread_;  // readable while rings_ waits to be answered
@@ -54,7 +63,7 @@ class Doorbell {
   State state_ = State::silent;
   int looks_ = 0;  // since it listens
   std::vector<engine::Ring> rings_;
-  std::vector<core::RequestId> unheard_;  // granted while nobody listened
+  std::vector<Unheard> unheard_;  // who holds while nobody listens
   Session session_;
   base::FileDescriptor watched_;  // its socket
 };

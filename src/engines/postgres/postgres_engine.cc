@@ -81,7 +81,7 @@ using engine::Talk;
 LeaseEngine::LeaseEngine(const Options& options, const engine::EngineOptions& client)
     : shared_{.options = options, .sql = LeaseSql{options.schema}, .client = client},
       generation_{base::fork_generation()},
-      doorbell_{shared_.options, client.session},
+      doorbell_{shared_},
       session_{shared_.options},
       desk_{shared_.options} {}
 
@@ -125,14 +125,21 @@ void LeaseEngine::hear_for_holders(std::span<const core::Command> batch,
                                    const engine::Outcomes& outcomes) {
   bool holds = false;
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
+    const core::Command& command = batch[i];
+    const auto* requeue = std::get_if<core::Requeue>(&command.operation);
+    if (const auto* release = std::get_if<core::Release>(&command.operation)) {
+      doorbell_.holds_no_more(release->id);
+    } else if (requeue != nullptr) {
+      doorbell_.holds_no_more(requeue->id);
+    }
     if (outcomes[i].status != core::Status::granted) {
       continue;
     }
     holds = true;
-    if (const auto* acquire = std::get_if<core::Acquire>(&batch[i].operation)) {
-      doorbell_.granted(acquire->id);
-    } else if (const auto* requeue = std::get_if<core::Requeue>(&batch[i].operation)) {
-      doorbell_.granted(requeue->next.id);
+    if (const auto* acquire = std::get_if<core::Acquire>(&command.operation)) {
+      doorbell_.holds(relational::escaped(command.name), acquire->id);
+    } else if (requeue != nullptr) {
+      doorbell_.holds(relational::escaped(command.name), requeue->next.id);
     }
   }
   if (holds) {
