@@ -24,17 +24,14 @@ struct Registry {
   std::atomic<std::size_t> taken{0};
 };
 
-Registry& registry() {
-  static Registry instance;
-  return instance;
-}
+constinit Registry registry;
 
 // What ran before a fork is exactly what runs after it, even if another thread
 // registers in between. The child continues the thread that forked.
 thread_local std::array<bool, 8> entered{};
 
 void before_fork() {
-  auto& slots = registry().slots;
+  auto& slots = registry.slots;
   for (std::size_t i = slots.size(); i > 0; --i) {
     const auto& slot = slots.at(i - 1);
     entered.at(i - 1) = slot.ready.load();
@@ -45,7 +42,7 @@ void before_fork() {
 }
 
 void after_fork(void (*ForkHooks::*hook)()) {
-  auto& slots = registry().slots;
+  auto& slots = registry.slots;
   for (std::size_t i = 0; i < slots.size(); ++i) {
     if (entered.at(i) && slots.at(i).hooks.*hook != nullptr) {
       (slots.at(i).hooks.*hook)();
@@ -58,7 +55,7 @@ void after_fork_in_parent() {
 }
 
 void after_fork_in_child() {
-  registry().generation.fetch_add(1);
+  registry.generation.fetch_add(1);
   after_fork(&ForkHooks::in_child);
 }
 
@@ -72,44 +69,48 @@ struct Delay {
   int reasons = 0;
   int forks = 0;  // that wait; what begins later waits for them in turn
 
-  static Delay& instance() {
-    static Delay instance;
-    return instance;
-  }
-  static void before() {
-    using std::chrono::steady_clock;
-    auto& self = instance();
-    const auto until = steady_clock::now() + std::chrono::seconds{1};
-    self.mutex.lock();
-    ++self.forks;
-    while (self.reasons > 0 && steady_clock::now() < until) {
-      self.pause();
-    }
-    --self.forks;
-  }
+  static void before();
+  static void in_parent();
+  static void in_child();
   void pause() {
     mutex.unlock();
     std::this_thread::sleep_for(std::chrono::microseconds{200});
     mutex.lock();
   }
-  static void in_parent() { instance().mutex.unlock(); }
-  static void in_child() {
-    instance().reasons = 0;  // their threads stayed behind
-    instance().forks = 0;
-    instance().mutex.unlock();
-  }
 };
+
+// Made and registered before main(): a child would inherit for ever a function's static
+// that another thread was about to make.
+constinit Delay delay;
+[[maybe_unused]] const bool kDelayRegistered = [] {
+  on_fork({.before = &Delay::before, .in_parent = &Delay::in_parent, .in_child = &Delay::in_child});
+  return true;
+}();
+
+void Delay::before() {
+  using std::chrono::steady_clock;
+  const auto until = steady_clock::now() + std::chrono::seconds{1};
+  delay.mutex.lock();
+  ++delay.forks;
+  while (delay.reasons > 0 && steady_clock::now() < until) {
+    delay.pause();
+  }
+  --delay.forks;
+}
+
+void Delay::in_parent() {
+  delay.mutex.unlock();
+}
+
+void Delay::in_child() {
+  delay.reasons = 0;  // their threads stayed behind
+  delay.forks = 0;
+  delay.mutex.unlock();
+}
 
 }  // namespace
 
 ForksWait::ForksWait() {
-  static const bool kRegistered = [] {
-    on_fork(
-        {.before = &Delay::before, .in_parent = &Delay::in_parent, .in_child = &Delay::in_child});
-    return true;
-  }();
-  static_cast<void>(kRegistered);
-  auto& delay = Delay::instance();
   const std::lock_guard lock{delay.mutex};
   while (delay.forks > 0) {
     delay.pause();
@@ -118,16 +119,16 @@ ForksWait::ForksWait() {
 }
 
 ForksWait::~ForksWait() {
-  const std::lock_guard lock{Delay::instance().mutex};
-  --Delay::instance().reasons;
+  const std::lock_guard lock{delay.mutex};
+  --delay.reasons;
 }
 
 std::uint64_t fork_generation() noexcept {
-  return registry().generation.load(std::memory_order_relaxed);
+  return registry.generation.load(std::memory_order_relaxed);
 }
 
 void on_fork(const ForkHooks& hooks) {
-  auto& all = registry();
+  auto& all = registry;
   const std::size_t index = all.taken.fetch_add(1);
   if (!kInstalled || index >= all.slots.size()) {
     std::abort();  // a programming error: raise the room above
