@@ -51,7 +51,7 @@ std::vector<Table::Cell> row_of(const TaskRecord& task) {
 }  // namespace
 
 int list_task_records(const Context& context, const TaskOptions& options) {
-  if (options.at_most || options.at_least || options.once_per || !options.command.empty()) {
+  if (has_run_options(options)) {
     return report(context, {ErrorCode::invalid_argument,
                             "'task ls' takes a prefix and nothing else; see 'holdfast task --help'",
                             {}});

@@ -117,6 +117,10 @@ Result<TaskOutcome> run_task(Client& client, const TaskGuard& guard, const TaskW
 // The last runs of all tasks whose names begin so, by name.
 Result<std::vector<TaskRecord>> list_tasks(Client& client, std::string_view prefix = {});
 
+// Erases a task's record, and with it what keeps the next run off. False if there
+// was none. busy: it is running. Else as begin_task().
+Result<bool> forget_task(Client& client, std::string_view name);
+
 std::string_view to_string(TaskEnd end) noexcept;
 std::string_view to_string(TaskStatus status) noexcept;
 

@@ -100,6 +100,10 @@ Result<std::vector<TaskRecord>> list_tasks(Client& client, std::string_view pref
   return client::Tasks::of(client).list(prefix);
 }
 
+Result<bool> forget_task(Client& client, std::string_view name) {
+  return client::Tasks::of(client).forget(name);
+}
+
 std::string_view to_string(TaskEnd end) noexcept {
   switch (end) {
     case TaskEnd::ran:

@@ -22,6 +22,10 @@ tl::unexpected<Error> invalid(std::string text) {
   return fail(ErrorCode::invalid_argument, std::move(text));
 }
 
+tl::unexpected<Error> restless() {
+  return fail(ErrorCode::unavailable, "the task's record changes all the time");
+}
+
 std::string in_words(Duration time) {
   return std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(time).count()) +
          " ms";
@@ -32,10 +36,17 @@ std::chrono::system_clock::time_point from_now(Duration time) {
          std::chrono::duration_cast<std::chrono::system_clock::duration>(time);
 }
 
+Result<void> check_task_name(std::string_view name) {
+  if (name.empty() || name.size() > kMaxTaskName) {
+    return invalid("name has " + std::to_string(name.size()) + " bytes; a task's name has 1 to " +
+                   std::to_string(kMaxTaskName));
+  }
+  return {};
+}
+
 Result<void> check(const TaskGuard& guard) {
-  if (guard.name.empty() || guard.name.size() > kMaxTaskName) {
-    return invalid("name has " + std::to_string(guard.name.size()) +
-                   " bytes; a task's name has 1 to " + std::to_string(kMaxTaskName));
+  if (auto good = check_task_name(guard.name); !good) {
+    return good;
   }
   if (guard.at_most_for <= Duration::zero()) {
     return invalid("at_most_for must be longer than zero: the longest that a run may take");
@@ -55,8 +66,8 @@ Result<void> check(const TaskGuard& guard) {
   return {};
 }
 
-std::string record_name(const TaskGuard& guard) {
-  return std::string{kTaskRecords} + guard.name;
+std::string record_name(std::string_view task) {
+  return std::string{kTaskRecords} + std::string{task};
 }
 
 struct Found {
@@ -148,14 +159,19 @@ Result<TaskLease> lease_for(const TaskGuard& guard, const Capabilities& engine) 
   return lease;
 }
 
+Result<LockInfo> Tasks::lock_of(std::string_view task) {
+  return service_->engine().and_then([&](engine::Engine* engine) {
+    return engine->show(std::string{kTaskLocks} + std::string{task});
+  });
+}
+
 TaskOutcome Tasks::busy(const TaskGuard& guard) {
   TaskOutcome outcome{.end = TaskEnd::skipped, .why = "it is running"};
-  const auto found = find(*service_, record_name(guard));
+  const auto found = find(*service_, record_name(guard.name));
   if (found && found->task && found->task->last.status == TaskStatus::running) {
     outcome.why += " on " + found->task->last.host;
   }
-  const auto lock = service_->engine().and_then(
-      [&](engine::Engine* engine) { return engine->show(std::string{kTaskLocks} + guard.name); });
+  const auto lock = lock_of(guard.name);
   if (lock && !lock->holders.empty()) {
     outcome.until = from_now(lock->holders.front().expires_in);
   }
@@ -176,7 +192,7 @@ Result<TaskStart> Tasks::begin(const TaskGuard& guard) {
   }
   // Before anything is locked: who comes at the right moment must not meet one
   // who came too early and only wanted to look.
-  auto found = find(*service_, record_name(guard));
+  auto found = find(*service_, record_name(guard.name));
   if (!found) {
     return tl::unexpected{std::move(found.error())};
   }
@@ -199,7 +215,7 @@ Result<TaskStart> Tasks::begin(const TaskGuard& guard) {
 }
 
 Result<TaskStart> Tasks::begin_locked(const TaskGuard& guard, Lease lease, Duration ttl) {
-  const std::string name = record_name(guard);
+  const std::string name = record_name(guard.name);
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     auto found = find(*service_, name);
     if (!found) {
@@ -231,7 +247,7 @@ Result<TaskStart> Tasks::begin_locked(const TaskGuard& guard, Lease lease, Durat
     state->since = base::BootClock::now();
     return TaskStart{.run = TaskRun{std::move(state)}, .skipped = {}};
   }
-  return fail(ErrorCode::unavailable, "the task's record changes all the time");
+  return restless();
 }
 
 Result<TaskOutcome> Tasks::run(const TaskGuard& guard, const TaskWork& work) {
@@ -280,7 +296,7 @@ Result<std::vector<TaskRecord>> Tasks::list(std::string_view prefix) {
     task = task->completed(each.value.written);
     TaskRecord record{.name = each.name.substr(kTaskRecords.size()), .last = {}};
     if (task->last.status == TaskStatus::running) {
-      const auto lock = (*engine)->show(std::string{kTaskLocks} + record.name);
+      const auto lock = lock_of(record.name);
       if (lock && lock->holders.empty()) {
         mark_as_lost(task->last);
       }
@@ -293,6 +309,43 @@ Result<std::vector<TaskRecord>> Tasks::list(std::string_view prefix) {
     all.push_back(std::move(record));
   }
   return all;
+}
+
+// Without the lock: whoever begins a run meanwhile writes its record by the same
+// comparison of versions, so that one of us finds that the other was faster.
+Result<bool> Tasks::forget(std::string_view name) {
+  if (auto good = check_task_name(name); !good) {
+    return tl::unexpected{std::move(good.error())};
+  }
+  const std::string record = record_name(name);
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    auto found = find(*service_, record);
+    if (!found) {
+      return tl::unexpected{std::move(found.error())};
+    }
+    if (found->version == 0) {
+      return false;
+    }
+    if (found->task && found->task->last.status == TaskStatus::running) {
+      auto lock = lock_of(name);
+      if (!lock) {
+        return tl::unexpected{std::move(lock.error())};
+      }
+      if (!lock->holders.empty()) {
+        return fail(ErrorCode::busy, "the task is running on " + found->task->last.host);
+      }
+    }
+    auto erased = write_value(
+        *service_,
+        {.name = record, .expected = found->version, .bytes = std::nullopt, .writer = {}});
+    if (!erased) {
+      return tl::unexpected{std::move(erased.error())};
+    }
+    if (erased->applied) {
+      return true;
+    }
+  }
+  return restless();
 }
 
 }  // namespace holdfast::client

@@ -26,10 +26,12 @@ class Tasks {
   Result<TaskStart> begin(const TaskGuard& guard);
   Result<TaskOutcome> run(const TaskGuard& guard, const TaskWork& work);
   Result<std::vector<TaskRecord>> list(std::string_view prefix);
+  Result<bool> forget(std::string_view name);
 
  private:
   Result<TaskStart> begin_locked(const TaskGuard& guard, Lease lease, Duration ttl);
   TaskOutcome busy(const TaskGuard& guard);
+  Result<LockInfo> lock_of(std::string_view task);
 
   std::shared_ptr<Service> service_;
 };

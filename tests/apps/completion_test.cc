@@ -83,7 +83,7 @@ TEST_F(Completion, OffersTheOptionsThatTheProgramHas) {
 TEST_F(Completion, OffersValues) {
   EXPECT_EQ(offers("holdfast run x --on-lost "), (Offers{"ignore", "term"}));
   EXPECT_TRUE(has(offers("holdfast run x --wait "), "forever"));
-  EXPECT_EQ(offers("holdfast task "), (Offers{"ls", "run"}));
+  EXPECT_EQ(offers("holdfast task "), (Offers{"forget", "ls", "run"}));
 }
 
 TEST_F(Completion, OffersNamesOfLocksInUse) {

@@ -91,6 +91,31 @@ TEST_F(Task, SkipsWhatIsNotDue) {
   EXPECT_EQ(bj::parse(in_json.err).at("exit_status").to_number<int>(), 75);
 }
 
+TEST_F(Task, RunsAgainBeforeItIsDueOnceItsRecordIsForgotten) {
+  const Words daily{"--at-most", "10m", "--once-per", "23h"};
+  const Called nothing = call({"task", "forget", "x"});
+  EXPECT_EQ(nothing.status, 1);
+  EXPECT_EQ(nothing.err.find("holdfast: there is no record of 'x'"), 0U) << nothing.err;
+  EXPECT_EQ(call(task(daily, "exit 0")).status, 0);
+  EXPECT_EQ(call(task(daily, "exit 0")).status, 75);
+  const Called done = call({"task", "forget", "x"});
+  EXPECT_EQ(done.status, 0) << done.err;
+  EXPECT_EQ(done.out, "forgot the runs of 'x'; it may begin at once\n");
+  EXPECT_EQ(call({"task", "ls", "--json"}).out, "[]\n");
+  EXPECT_EQ(call(task(daily, "exit 0")).status, 0);
+  EXPECT_EQ(call({"task", "forget", "x", "--json"}).out, "{\"name\":\"x\"}\n");
+}
+
+TEST_F(Task, DoesNotForgetWhatRuns) {
+  Process first = start(task({"--at-most", "10m"}, kWait));
+  ASSERT_TRUE(appears("in"));
+  const Called refused = call({"task", "forget", "x"});
+  EXPECT_EQ(refused.status, 75);
+  EXPECT_EQ(refused.err.find("holdfast: the task is running on "), 0U) << refused.err;
+  touch("go");
+  EXPECT_EQ(first.wait(), 0) << first.err();
+}
+
 TEST_F(Task, KeepsAtLeastAfterAFailure) {
   const Words words{"--at-most", "10m", "--at-least", "5m"};
   EXPECT_EQ(call(task(words, "exit 1")).status, 1);
@@ -164,6 +189,10 @@ TEST_F(Task, MistakesAreExplained) {
       {{"task", "run", "x", "--at-mots", "1m", "--", "true"}, "unknown option '--at-mots'"},
       {{"task", "run", std::string(242, 'x'), "--at-most", "1m", "--", "true"}, "name has 242"},
       {{"task", "ls", "--at-most", "1m"}, "'task ls' takes a prefix"},
+      {{"task", "ls", "--label", "me"}, "'task ls' takes a prefix"},
+      {{"task", "forget"}, "NAME is missing"},
+      {{"task", "forget", "x", "--at-most", "1m"}, "'task forget' takes a name"},
+      {{"task", "forget", std::string(242, 'x')}, "name has 242"},
   };
   for (const TaskMistake& mistake : mistakes) {
     const Called called = call(mistake.words);

@@ -33,6 +33,12 @@ class Tasks : public Conformance {
     return all->front();
   }
 
+  bool forget(Client& client) {
+    const auto forgotten = forget_task(client, name());
+    EXPECT_THAT(forgotten, IsOk());
+    return forgotten.value_or(false);
+  }
+
   TaskEnd run(Client& client, const TaskGuard& guard, const Result<void>& result = {}) {
     auto done = run_task(client, guard, [&](const TaskRun&) { return result; });
     EXPECT_THAT(done, IsOk());
@@ -50,6 +56,7 @@ TEST_P(NoTasks, AreSaidToBeUnsupported) {
   ASSERT_THAT(refused, FailsWith(ErrorCode::unsupported));
   EXPECT_THAT(refused.error().text, HasSubstr(std::string{GetParam().engine}));
   EXPECT_THAT(list_tasks(*client), FailsWith(ErrorCode::unsupported));
+  EXPECT_THAT(forget_task(*client, name()), FailsWith(ErrorCode::unsupported));
 }
 
 TEST_P(Tasks, OneRunsAndTheOthersSkip) {
@@ -160,6 +167,45 @@ TEST_P(Tasks, RunAgainWhenItIsTime) {
   EXPECT_TRUE(eventually([&] { return run(*client, often) == TaskEnd::ran; }));
 }
 
+TEST_P(Tasks, WhatIsForgottenMayRunAtOnce) {
+  const auto client = open();
+  TaskGuard daily = guard();
+  daily.once_per = 24h;
+  daily.at_least_for = 1h;
+  EXPECT_FALSE(forget(*client)) << "there is none yet";
+  EXPECT_EQ(run(*client, daily), TaskEnd::ran);
+  EXPECT_EQ(run(*client, daily), TaskEnd::skipped);
+  EXPECT_TRUE(forget(*open()));
+  EXPECT_EQ(list_tasks(bystander(), name())->size(), 0U);
+  EXPECT_EQ(run(*client, daily), TaskEnd::ran);
+  EXPECT_FALSE(record().previous);
+  EXPECT_EQ(run(*client, daily), TaskEnd::skipped) << "the new run counts again";
+}
+
+TEST_P(Tasks, WhatRunsIsNotForgotten) {
+  const auto client = open();
+  auto start = begin_task(*client, guard());
+  ASSERT_THAT(start, IsOk());
+  ASSERT_TRUE(start->run);
+  EXPECT_THAT(forget_task(*open(), name()), FailsWith(ErrorCode::busy));
+  EXPECT_EQ(record().last.status, TaskStatus::running);
+  EXPECT_EQ(start->run->finish(TaskStatus::succeeded).end, TaskEnd::ran);
+  EXPECT_TRUE(forget(*client));
+}
+
+// It still counts as running in its record.
+TEST_P(Tasks, ALostRunCanBeForgotten) {
+  auto client = open();
+  {
+    auto start = begin_task(*client, guard());
+    ASSERT_THAT(start, IsOk());
+    ASSERT_TRUE(start->run);
+  }
+  ASSERT_TRUE(await_nothing_left());
+  EXPECT_TRUE(forget(*client));
+  EXPECT_EQ(run(*client, guard()), TaskEnd::ran);
+}
+
 TEST_P(Tasks, ARunThatIsNotHeardOfAgainIsLost) {
   auto client = open();
   {
@@ -235,6 +281,11 @@ TEST_P(Tasks, BadInputIsNamed) {
   EXPECT_THAT(text_of({.name = "x", .at_most_for = Duration::max()}), HasSubstr("at_most_for"));
   EXPECT_THAT(run_task(*client, guard(), nullptr), FailsWith(ErrorCode::invalid_argument));
   EXPECT_THAT(list_tasks(*client, name()), IsOk());
+  for (const std::string& bad : {std::string{}, std::string(242, 'x')}) {
+    const auto refused = forget_task(*client, bad);
+    ASSERT_THAT(refused, FailsWith(ErrorCode::invalid_argument));
+    EXPECT_THAT(refused.error().text, HasSubstr("name"));
+  }
 }
 
 TEST_P(Tasks, AnyBytesAreAName) {

@@ -91,7 +91,7 @@ _holdfast() {
 
   local options names=''
   if [[ $command == task && $previous == task && $current != -* ]]; then
-    _holdfast_reply 'run ls'
+    _holdfast_reply 'run ls forget'
     return
   fi
   case $command in
