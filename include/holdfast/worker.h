@@ -22,8 +22,8 @@ struct WorkerOptions {
   // Before standing again: after a term, and after an error of the store.
   Duration rest = std::chrono::seconds{1};
 
-  // While somebody else leads: how often to look whether anybody does, for the
-  // statistics. Empty: every ttl.
+  // While somebody else leads: how often to look who does, for the statistics.
+  // Empty: every ttl.
   std::optional<Duration> look_every = std::nullopt;
 };
 
@@ -33,9 +33,14 @@ struct WorkerStatistics {
   std::uint64_t failures = 0;  // terms that ended by an exception of the work
   std::uint64_t errors = 0;    // times that the store could not be asked
   Duration led{};              // all terms together
-  // Time in which nobody led, as far as this worker saw: between two looks of
-  // which the first found nobody. Short gaps are missed.
+  // Time in which nobody led, by the store's account: from the end of a term of
+  // ours, or a look that found nobody, to the beginning of the next leader.
   Duration without_leader{};
+  // Time of which this worker cannot tell, because its looks are apart: from the
+  // last that found a leader to the beginning of another leader, or to a look
+  // that found nobody. Some of it, or none, was without a leader.
+  Duration unknown{};
+  std::string last_failure;  // what the work threw last; empty if it never did
 };
 
 // Leader election: runs `work` in one process of the cluster at a time. Stands

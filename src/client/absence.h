@@ -1,28 +1,48 @@
 #pragma once
 
+#include <algorithm>
 #include <optional>
 
 #include "base/time.h"
 
 namespace holdfast::client {
 
-// How long nobody led, to go by looks now and then. Pure.
+// How long nobody led, to go by looks now and then, each of which tells since
+// when whoever leads then does. Pure.
 class Absence {
  public:
-  void saw(bool somebody_leads, base::Time now) noexcept {
-    if (since_) {
-      total_ += now - *since_;
+  // Somebody leads at `now`, and does since `since`.
+  void saw_leader(base::Time since, base::Time now) noexcept {
+    if (last_) {
+      const base::Duration gap = std::max<base::Duration>(since - last_->at, {});
+      (last_->led ? unknown_ : total_) += gap;
     }
-    since_ = somebody_leads ? std::nullopt : std::optional{now};
+    last_ = {now, true};
   }
-  // What comes now is unknown until the next look.
-  void forget() noexcept { since_.reset(); }
 
+  // Nobody leads at `now`.
+  void saw_nobody(base::Time now) noexcept {
+    if (last_) {
+      (last_->led ? unknown_ : total_) += now - last_->at;
+    }
+    last_ = {now, false};
+  }
+
+  // Between two looks of which the first found nobody, up to the beginning of
+  // the next leader.
   base::Duration total() const noexcept { return total_; }
+  // Between a look that found a leader and the beginning of another, or a look
+  // that found nobody: some of it may belong to the total.
+  base::Duration unknown() const noexcept { return unknown_; }
 
  private:
-  std::optional<base::Time> since_;
+  struct Look {
+    base::Time at;
+    bool led = false;
+  };
+  std::optional<Look> last_;
   base::Duration total_{};
+  base::Duration unknown_{};
 };
 
 }  // namespace holdfast::client

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <exception>
 #include <mutex>
 #include <system_error>
 #include <thread>
@@ -73,18 +74,23 @@ class Worker::Impl {
     if (!info) {
       return tl::unexpected{std::move(info.error())};
     }
-    const bool led = !info->holders.empty();
-    {
-      const std::lock_guard lock{mutex_};
-      absence_.saw(led, base::BootClock::now());
+    if (info->holders.empty()) {
+      note_look(std::nullopt);
+      return std::nullopt;
     }
-    return led ? std::optional{std::move(info->holders.front())} : std::nullopt;
+    Duration longest{};  // several lead, by permits
+    for (const HolderInfo& holder : info->holders) {
+      longest = std::max(longest, holder.held_for);
+    }
+    note_look(longest);
+    return std::optional{std::move(info->holders.front())};
   }
 
   WorkerStatistics statistics() const {
     const std::lock_guard lock{mutex_};
     WorkerStatistics all = statistics_;
     all.without_leader = absence_.total();
+    all.unknown = absence_.unknown();
     if (lease_ != nullptr) {
       all.led += base::BootClock::now() - led_since_;
     }
@@ -97,6 +103,20 @@ class Worker::Impl {
   }
 
  private:
+  // While we lead ourselves we know better.
+  void note_look(std::optional<Duration> led_for) {
+    const std::lock_guard lock{mutex_};
+    const base::Time now = base::BootClock::now();
+    if (lease_ != nullptr || letting_go_) {
+      return;
+    }
+    if (led_for) {
+      absence_.saw_leader(now - *led_for, now);
+    } else {
+      absence_.saw_nobody(now);
+    }
+  }
+
   void check() const {
     if (!work_) {
       refuse("work is empty; give the function that the leader runs");
@@ -151,12 +171,19 @@ class Worker::Impl {
       const std::stop_callback when_stopped{stop_.get_token(), [&term] { term.request_stop(); }};
       try {
         work_(term.get_token(), lease.token());
+      } catch (const std::exception& error) {
+        note_failure(error.what());
       } catch (...) {
-        const std::lock_guard lock{mutex_};
-        ++statistics_.failures;
+        note_failure("an exception");
       }
     }
     end(lease);
+  }
+
+  void note_failure(const char* what) {
+    const std::lock_guard lock{mutex_};
+    ++statistics_.failures;
+    statistics_.last_failure = what;
   }
 
   std::stop_source begin(const Lease& lease) {
@@ -164,7 +191,7 @@ class Worker::Impl {
     term_ = std::stop_source{};
     lease_ = &lease;
     led_since_ = base::BootClock::now();
-    absence_.saw(true, led_since_);
+    absence_.saw_leader(led_since_, led_since_);
     last_error_.reset();
     ++statistics_.terms;
     return term_;
@@ -177,11 +204,14 @@ class Worker::Impl {
       statistics_.led += now - led_since_;
       lease_ = nullptr;
       term_ = std::stop_source{std::nostopstate};
-      absence_.forget();
+      absence_.saw_leader(led_since_, now);
+      absence_.saw_nobody(now);
+      letting_go_ = true;
     }
     const auto released = lease.release();
     const bool lost = lease.loss() || (!released && released.error().code == ErrorCode::lease_lost);
     const std::lock_guard lock{mutex_};
+    letting_go_ = false;
     statistics_.losses += lost ? 1 : 0;
   }
 
@@ -201,6 +231,7 @@ class Worker::Impl {
   mutable std::mutex mutex_;  // guards down to the blank line
   std::stop_source term_{std::nostopstate};
   const Lease* lease_ = nullptr;  // while the work runs
+  bool letting_go_ = false;       // the work has ended, but the store does not know it yet
   base::Time led_since_{};
   client::Absence absence_;
   WorkerStatistics statistics_;

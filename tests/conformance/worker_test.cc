@@ -82,7 +82,43 @@ TEST_P(Election, WorkThatReturnsOrThrowsEndsATerm) {
                 options()};
   EXPECT_TRUE(eventually([&] { return worker.statistics().terms >= 3; }));
   EXPECT_EQ(worker.statistics().failures, 1U);
+  EXPECT_EQ(worker.statistics().last_failure, "oops");
   EXPECT_EQ(worker.last_error().has_value(), false);
+}
+
+TEST_P(Election, TimeWithoutALeaderIsCounted) {
+  auto client = open();
+  auto lazy = options();
+  lazy.rest = 30ms;
+  const auto start = std::chrono::steady_clock::now();
+  Worker worker{*client, name(), [](const std::stop_token&, std::optional<std::uint64_t>) {}, lazy};
+  ASSERT_TRUE(eventually([&] { return worker.statistics().terms >= 4; }));
+  worker.stop();
+  worker.join();
+  const auto seen = worker.statistics();
+  EXPECT_GE(seen.without_leader, 3 * lazy.rest) << "nobody else stands: it rests three times";
+  EXPECT_LE(seen.without_leader + seen.unknown + seen.led,
+            std::chrono::steady_clock::now() - start);
+}
+
+TEST_P(Election, AForeignLeaderIsNoTimeWithoutOne) {
+  auto holder = open();
+  auto lease = holder->acquire(name());
+  ASSERT_THAT(lease, IsOk());
+  auto client = open();
+  Worker worker{*client, name(), stay(), options()};
+  for (int looks = 0; looks < 5; ++looks) {
+    auto leader = worker.observe();
+    ASSERT_THAT(leader, IsOk());
+    EXPECT_TRUE(leader->has_value());
+  }
+  EXPECT_EQ(worker.statistics().without_leader, 0s);
+  ASSERT_THAT(lease->release(), IsOk());
+  ASSERT_TRUE(eventually([&] { return worker.leads(); }));
+  // It saw somebody who led, and then led itself: what was between the two, it
+  // cannot know, unless a look fell into the gap.
+  const auto seen = worker.statistics();
+  EXPECT_GT(seen.unknown, 0s);
 }
 
 TEST_P(Election, TheWorkMayStopItsWorker) {

@@ -13,24 +13,40 @@ base::Time at(base::Duration since) {
 
 TEST(Absence, CountsFromALookThatFoundNobodyToTheNext) {
   Absence absence;
-  absence.saw(true, at(1s));
-  absence.saw(false, at(3s));
+  absence.saw_nobody(at(3s));
   EXPECT_EQ(absence.total(), 0s);
-  absence.saw(false, at(4s));
+  absence.saw_nobody(at(4s));
   EXPECT_EQ(absence.total(), 1s);
-  absence.saw(true, at(6s));
-  EXPECT_EQ(absence.total(), 3s);
-  absence.saw(true, at(9s));
-  EXPECT_EQ(absence.total(), 3s);
 }
 
-TEST(Absence, DoesNotCountWhatItCannotKnow) {
+TEST(Absence, EndsWhenTheNextLeaderBegan) {
   Absence absence;
-  absence.saw(false, at(1s));
-  absence.forget();
-  absence.saw(false, at(5s));
-  absence.saw(true, at(6s));
-  EXPECT_EQ(absence.total(), 1s);
+  absence.saw_nobody(at(3s));
+  absence.saw_leader(at(5s), at(9s));
+  EXPECT_EQ(absence.total(), 2s) << "not when it was seen";
+  absence.saw_leader(at(5s), at(20s));
+  EXPECT_EQ(absence.total(), 2s);
+  EXPECT_EQ(absence.unknown(), 0s);
+}
+
+TEST(Absence, IsNothingIfTheNextLedBeforeTheFirstWasDone) {
+  Absence absence;
+  absence.saw_nobody(at(3s));  // one that had lost the lock and went on for a while
+  absence.saw_leader(at(2s), at(4s));
+  EXPECT_EQ(absence.total(), 0s);
+}
+
+TEST(Absence, TellsWhatItCannotKnow) {
+  Absence absence;
+  absence.saw_leader(at(1s), at(2s));
+  absence.saw_leader(at(6s), at(8s));  // another: the first ended at any time from 2 s to 6 s
+  EXPECT_EQ(absence.unknown(), 4s);
+  absence.saw_nobody(at(9s));  // ended at any time since 8 s
+  EXPECT_EQ(absence.unknown(), 5s);
+  EXPECT_EQ(absence.total(), 0s);
+  absence.saw_nobody(at(12s));
+  EXPECT_EQ(absence.total(), 3s);
+  EXPECT_EQ(absence.unknown(), 5s);
 }
 
 }  // namespace
