@@ -113,8 +113,7 @@ void Coordinator::release(ClaimId id, std::shared_ptr<AnswerReceiver> receiver, 
   const bool owes_answer = claim.asked && claim.depth == 1;
   Line& line = *claim.line;
   LocalQueue::Steps steps;
-  if (const auto upgrade = upgrades_.find(tenancy);
-      upgrade != upgrades_.end() && upgrade->second.claim == id) {
+  if (upgrades(tenancy, id)) {
     end_upgrade_of_lost(tenancy);
   }
   if (--claim.depth == 0) {
@@ -247,7 +246,9 @@ void Coordinator::lose(ClaimId id, LossReason reason, Time now) {
     return;
   }
   effects_.losses.push_back(claim.lease);
-  end_upgrade_of_lost(claim.tenancy);
+  if (upgrades(claim.tenancy, id)) {
+    end_upgrade_of_lost(claim.tenancy);
+  }
   Line& line = *claim.line;
   LocalQueue::Steps steps;
   line.queue.close(claim.tenancy, now, steps);

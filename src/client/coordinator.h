@@ -194,6 +194,8 @@ class Coordinator {
     bool repeated = false;   // asked for more than once: a ring may be about an earlier grant
     bool adopted = false;    // handed over by another process: cannot be asked for anew
     bool reshaping = false;  // its mode, and with it its token, may change in the store
+    bool undoing = false;    // a Downgrade is not answered yet
+    bool doubtful = false;   // a change of its mode got no answer: it may come late
     std::uint8_t arrivals = 0;
   };
   using TenancyEntry = std::pair<const core::TenancyId, Tenancy>;
@@ -245,6 +247,8 @@ class Coordinator {
   void finish_upgrade(core::TenancyId id, std::uint64_t token, core::Time now);
   void fail_upgrade(core::TenancyId id, Error why, core::Time now);
   void end_upgrade_of_lost(core::TenancyId id);
+  // The claim is the one of those under this grant that wants to be the writer.
+  bool upgrades(core::TenancyId id, core::ClaimId claim) const;
   // True if the token of a held tenancy may have changed, and did.
   bool takes_token(core::TenancyId id, Tenancy& tenancy, const core::Outcome& outcome,
                    core::Time now);

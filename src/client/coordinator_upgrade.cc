@@ -35,6 +35,13 @@ void Coordinator::upgrade(ClaimId id, bool queue, std::shared_ptr<AnswerReceiver
     return;
   }
   const Claim& claim = it->second;
+  // What got lost on the way may still arrive, and undo what we do now.
+  if (find_tenancy(claim.tenancy)->doubtful) {
+    answer(receiver, fail(ErrorCode::unavailable,
+                          "the store did not answer when this lease was to change before; release "
+                          "it and acquire it anew"));
+    return;
+  }
   if (claim.shape.mode == Mode::exclusive) {
     answer(receiver, 0);
     return;
@@ -64,7 +71,7 @@ void Coordinator::ask_upgrade_if_alone(TenancyId id) {
   const auto upgrade = upgrades_.find(id);
   const Tenancy* tenancy = find_tenancy(id);
   if (upgrade != upgrades_.end() && !upgrade->second.asked && tenancy != nullptr &&
-      tenancy->line->queue.users(id).size() == 1) {
+      !tenancy->undoing && tenancy->line->queue.users(id).size() == 1) {
     ask_upgrade(id, upgrade->second);
   }
 }
@@ -124,6 +131,7 @@ void Coordinator::on_upgrade(const Errand& errand, const Outcome& outcome, Time 
     default: {
       const Error error = outcome.error.value_or(
           Error{ErrorCode::unavailable, "the store did not change the lock's mode", {}});
+      tenancy->doubtful = tenancy->doubtful || error.code == ErrorCode::outcome_unknown;
       fail_upgrade(errand.tenancy, error, now);
       push_downgrade(errand.tenancy, *tenancy, nullptr, now);
     }
@@ -145,6 +153,11 @@ void Coordinator::fail_upgrade(TenancyId id, Error why, Time now) {
   auto upgrade = upgrades_.extract(id);
   reshape(id, Mode::shared, now);
   answer(upgrade.mapped().receiver, tl::unexpected{std::move(why)});
+}
+
+bool Coordinator::upgrades(TenancyId id, ClaimId claim) const {
+  const auto upgrade = upgrades_.find(id);
+  return upgrade != upgrades_.end() && upgrade->second.claim == claim;
 }
 
 void Coordinator::end_upgrade_of_lost(TenancyId id) {
@@ -194,11 +207,11 @@ void Coordinator::downgrade(ClaimId id, std::shared_ptr<AnswerReceiver> receiver
 void Coordinator::push_downgrade(TenancyId id, Tenancy& tenancy,
                                  std::shared_ptr<AnswerReceiver> receiver, Time now) {
   tenancy.reshaping = true;
+  tenancy.undoing = true;
   outbox_.push({.command = {*tenancy.line->name, core::Downgrade{tenancy.request}},
                 .tenancy = id,
                 .receiver = std::move(receiver),
-                .since = now,
-                .give_up = now + tenancy.terms.ttl});
+                .since = now});
 }
 
 void Coordinator::on_downgrade(Errand& errand, const Outcome& outcome, Time now) {
@@ -211,6 +224,7 @@ void Coordinator::on_downgrade(Errand& errand, const Outcome& outcome, Time now)
   const std::vector<ClaimId> users = tenancy->line->queue.users(errand.tenancy);
   switch (outcome.status) {
     case Status::granted:
+      tenancy->undoing = false;
       tenancy->reshaping = upgrades_.contains(errand.tenancy);  // another one, since then
       if (outcome.token != 0 && outcome.token != tenancy->token) {
         set_token(errand.tenancy, *tenancy, outcome.token);
@@ -223,6 +237,7 @@ void Coordinator::on_downgrade(Errand& errand, const Outcome& outcome, Time now)
         reshape(errand.tenancy, Mode::shared, now);
       }
       answer(errand.receiver, 0);
+      ask_upgrade_if_alone(errand.tenancy);
       break;
     case Status::not_held:
       answer(errand.receiver, tl::unexpected{lost()});
@@ -238,38 +253,50 @@ void Coordinator::on_downgrade(Errand& errand, const Outcome& outcome, Time now)
       const Error error = outcome.error.value_or(
           Error{ErrorCode::unavailable, "the store did not change the lock's mode", {}});
       errand.unsure = errand.unsure || error.code == ErrorCode::outcome_unknown;
-      if (now - errand.since >= config_.patience) {
+      tenancy->doubtful = tenancy->doubtful || errand.unsure;
+      if (errand.receiver != nullptr && now - errand.since >= config_.patience) {
         answer(std::exchange(errand.receiver, nullptr),
                fail(errand.unsure ? ErrorCode::outcome_unknown : error.code, error.text,
                     error.native));
+        if (!errand.unsure) {  // the writer, as its caller was told
+          tenancy->undoing = tenancy->reshaping = false;
+          break;
+        }
       }
       // Until it is known, the lock is ours in one mode or the other.
-      if (now < errand.give_up) {
-        retry(std::move(errand), now);
-      }
+      retry(std::move(errand), now);
     }
   }
 }
 
 bool Coordinator::takes_token(TenancyId id, Tenancy& tenancy, const Outcome& outcome, Time now) {
-  if (!tenancy.reshaping || tenancy.repeated || outcome.token < tenancy.token) {
+  // Up to our deadline the store has kept it, so it is the same grant still.
+  if (!(tenancy.reshaping || tenancy.doubtful) || now >= tenancy.deadline ||
+      outcome.token < tenancy.token) {
     return false;
   }
-  if (upgrades_.contains(id)) {
+  if (const auto upgrade = upgrades_.find(id);
+      upgrade != upgrades_.end() && upgrade->second.asked) {
     finish_upgrade(id, outcome.token, now);
-  } else {
-    set_token(id, tenancy, outcome.token);
+    return true;
+  }
+  set_token(id, tenancy, outcome.token);
+  if (!tenancy.undoing && tenancy.terms.shape.mode == Mode::shared) {
+    push_downgrade(id, tenancy, nullptr, now);  // an Upgrade that came late
   }
   return true;
 }
 
+// Each user keeps its place in the block: readers of one grant have tokens of
+// their own.
 void Coordinator::set_token(TenancyId id, Tenancy& tenancy, std::uint64_t token) {
-  tenancy.token = token;
   for (const ClaimId user : tenancy.line->queue.users(id)) {
     if (config_.tokens) {
-      claims_.at(user).lease->set_token(token);
+      LeaseState& lease = *claims_.at(user).lease;
+      lease.set_token(token + (lease.token().value_or(tenancy.token) - tenancy.token));
     }
   }
+  tenancy.token = token;
 }
 
 void Coordinator::reshape(TenancyId id, Mode mode, Time now) {

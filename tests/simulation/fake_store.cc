@@ -45,6 +45,13 @@ void FakeStore::check_answer(const core::Command& command, const core::LockRecor
   if (outcome.status == core::Status::busy && after.idle()) {
     stage_.violate("errors", command.name + " is free, but was said to be busy");
   }
+  const auto* downgrade = std::get_if<core::Downgrade>(&command.operation);
+  if (downgrade != nullptr && outcome.status == core::Status::granted &&
+      std::ranges::any_of(after.holders(), [&](const core::Holder& holder) {
+        return holder.id == downgrade->id && holder.shape.mode != Mode::shared;
+      })) {
+    stage_.violate("errors", command.name + " was said to be shared, but is not");
+  }
   const auto* requeue = std::get_if<core::Requeue>(&command.operation);
   if (requeue != nullptr && outcome.gave_back &&
       std::ranges::find(after.holders(), requeue->id, &core::Holder::id) != after.holders().end()) {

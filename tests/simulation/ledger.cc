@@ -1,6 +1,7 @@
 #include "simulation/ledger.h"
 
 #include <algorithm>
+#include <iterator>
 #include <variant>
 
 #include "simulation/words.h"
@@ -33,6 +34,26 @@ bool renews(const Ledger::Step& step, const core::RequestId& id) {
   return renew != nullptr && renew->id == id;
 }
 
+bool downgrades(const Ledger::Step& step, const core::RequestId& id) {
+  const auto* downgrade =
+      step.operation == nullptr ? nullptr : std::get_if<core::Downgrade>(step.operation);
+  return downgrade != nullptr && downgrade->id == id;
+}
+
+bool upgrades(const Ledger::Step& step, const core::RequestId& id) {
+  const auto* upgrade =
+      step.operation == nullptr ? nullptr : std::get_if<core::Upgrade>(step.operation);
+  return upgrade != nullptr && upgrade->id == id;
+}
+
+// To a request that has it now.
+bool transfers(const Ledger::Step& step, const core::RequestId& id, const core::LockRecord& after) {
+  const auto* transfer =
+      step.operation == nullptr ? nullptr : std::get_if<core::Transfer>(step.operation);
+  return transfer != nullptr && transfer->id == id &&
+         holder_of(after, transfer->next.id) != nullptr;
+}
+
 bool forces(const Ledger::Step& step) {
   const auto* revoke =
       step.operation == nullptr ? nullptr : std::get_if<core::Revoke>(step.operation);
@@ -46,6 +67,9 @@ const core::Acquire* asks(const Ledger::Step& step, const core::RequestId& id) {
   const auto* acquire = std::get_if<core::Acquire>(step.operation);
   if (const auto* requeue = std::get_if<core::Requeue>(step.operation)) {
     acquire = &requeue->next;
+  }
+  if (const auto* transfer = std::get_if<core::Transfer>(step.operation)) {
+    acquire = &transfer->next;
   }
   return acquire != nullptr && acquire->id == id ? acquire : nullptr;
 }
@@ -62,34 +86,50 @@ bool conflict(const core::Shape& a, const core::Shape& b) noexcept {
 void Ledger::note(const std::string& name, const core::LockRecord& before,
                   const core::LockRecord& after, const Step& step) {
   Page& page = pages_[name];
-  note_ends(page, name, after, step);
+  note_ends(page, name, before, after, step);
   note_waiters(page, name, before, after, step);
   note_revocations(page, name, after, step);
   note_grants(page, name, before, after, step);
 }
 
-void Ledger::note_ends(Page& page, const std::string& name, const core::LockRecord& after,
+// What changes while it is held.
+void Ledger::note_stay(Grant& grant, const std::string& name, const core::Holder& holder,
                        const Step& step) {
+  if (holder.expires != grant.expires && !renews(step, grant.id)) {
+    stage_.violate("S4", words(grant.id) + " on " + name + " was prolonged by somebody else");
+  }
+  if (holder.expires > grant.expires && grant.revoked) {
+    stage_.violate("revoke", words(grant.id) + " on " + name + " was prolonged, but is revoked");
+  }
+  if (holder.expires > grant.expires && grant.expires <= stage_.now()) {
+    stage_.violate("S6", words(grant.id) + " on " + name + " was revived after it had expired");
+  }
+  if (holder.shape.mode != grant.shape.mode && !downgrades(step, grant.id)) {
+    stage_.violate("S3", words(grant.id) + " on " + name + " changed its mode, but not its token");
+  }
+  grant.shape.mode = holder.shape.mode;
+  grant.expires = holder.expires;
+}
+
+void Ledger::note_ends(Page& page, const std::string& name, const core::LockRecord& before,
+                       const core::LockRecord& after, const Step& step) {
   const Time now = stage_.now();
   std::erase_if(page.open, [&](std::uint64_t token) {
     Grant& grant = page.grants.at(token);
     const core::Holder* holder = holder_of(after, grant.id);
     if (holder != nullptr && holder->token == token) {
-      if (holder->expires != grant.expires && !renews(step, grant.id)) {
-        stage_.violate("S4", words(grant.id) + " on " + name + " was prolonged by somebody else");
-      }
-      if (holder->expires > grant.expires && grant.revoked) {
-        stage_.violate("revoke",
-                       words(grant.id) + " on " + name + " was prolonged, but is revoked");
-      }
-      if (holder->expires > grant.expires && grant.expires <= now) {
-        stage_.violate("S6", words(grant.id) + " on " + name + " was revived after it had expired");
-      }
-      grant.expires = holder->expires;
+      note_stay(grant, name, *holder, step);
       return false;
     }
+    const core::Holder* was = holder_of(before, grant.id);
     grant.ended = now;
-    if (grant.expires <= now) {
+    if (holder != nullptr && grant.expires > now && was != nullptr &&
+        (was->upgrading || upgrades(step, grant.id))) {
+      grant.end = End::upgraded;
+      grant.successor = holder->token;
+    } else if (transfers(step, grant.id, after)) {
+      grant.end = End::transferred;
+    } else if (grant.expires <= now) {
       grant.end = End::expired;
       grant.ended = grant.expires;
     } else if (lets_go(step, grant.id)) {
@@ -171,8 +211,11 @@ void Ledger::note_grants(Page& page, const std::string& name, const core::LockRe
                                " was granted for longer than a dead waiter may cost");
     }
     check_token(page, name, grant);
-    check_order(page, name, holder, after, step);
-    page.grants.insert_or_assign(grant.token, grant);
+    check_order(page, name, holder, before, after, step);
+    Grant& noted = page.grants.insert_or_assign(grant.token, grant).first->second;
+    noted.delivered = std::ranges::any_of(page.grants, [&](const auto& entry) {
+      return entry.second.successor == grant.token && entry.second.delivered;
+    });
     page.open.push_back(grant.token);
   }
 }
@@ -192,9 +235,13 @@ void Ledger::check_token(const Page& page, const std::string& name, const Grant&
 }
 
 void Ledger::check_order(Page& page, const std::string& name, const core::Holder& holder,
-                         const core::LockRecord& after, const Step& step) {
+                         const core::LockRecord& before, const core::LockRecord& after,
+                         const Step& step) {
   const core::Acquire* at_once = asks(step, holder.id);
-  if (at_once != nullptr && at_once->barge) {
+  const bool transferred =
+      step.operation != nullptr && std::holds_alternative<core::Transfer>(*step.operation);
+  const bool upgraded = holder_of(before, holder.id) != nullptr;
+  if ((at_once != nullptr && (at_once->barge || transferred)) || upgraded) {
     return;
   }
   const auto arrival = page.arrivals.find(holder.id);
@@ -213,7 +260,34 @@ Grant* Ledger::find(const std::string& name, std::uint64_t token) {
     return nullptr;
   }
   --it;
-  return token < it->first + core::kTokenStride ? &it->second : nullptr;
+  if (token >= it->first + core::kTokenStride) {
+    return nullptr;
+  }
+  while (it->second.end == End::upgraded) {
+    const auto next = page.grants.find(it->second.successor);
+    if (next == page.grants.end()) {
+      break;  // in this very step
+    }
+    it = next;
+  }
+  return &it->second;
+}
+
+std::uint64_t Ledger::block_of(const std::string& name, std::uint64_t token) {
+  const Page& page = pages_[name];
+  const auto it = page.grants.upper_bound(token);
+  const std::uint64_t first = it == page.grants.begin() ? 0 : std::prev(it)->first;
+  return token < first + core::kTokenStride ? first : 0;
+}
+
+Time Ledger::last_end(const std::string& name) {
+  Page& page = pages_[name];
+  Time last = page.last_end;
+  for (const std::uint64_t token : page.open) {
+    const Grant& grant = page.grants.at(token);
+    last = grant.expires <= stage_.now() ? std::max(last, grant.expires) : last;
+  }
+  return last;
 }
 
 bool Ledger::granted_again(const std::string& name, const Grant& grant) {

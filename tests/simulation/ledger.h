@@ -14,7 +14,7 @@
 namespace holdfast::sim {
 
 // How a grant ended at the store.
-enum class End : std::uint8_t { none, released, expired, forced, stolen };
+enum class End : std::uint8_t { none, released, expired, forced, stolen, upgraded, transferred };
 
 // One grant of the store, as an observer beside the store saw it.
 struct Grant {
@@ -29,8 +29,10 @@ struct Grant {
   bool ghost = false;  // asked for by a message its sender had given up
   bool delivered = false;
   std::optional<Time> revoked = std::nullopt;
+  std::optional<Time> given = std::nullopt;  // away by its holder, to whoever takes it
   End end = End::none;
   Time ended{};
+  std::uint64_t successor = 0;  // upgraded: the token since then
 
   bool stands(Time now) const noexcept { return end == End::none && expires > now; }
 };
@@ -52,13 +54,17 @@ class Ledger {
   void note(const std::string& name, const core::LockRecord& before, const core::LockRecord& after,
             const Step& step);
 
-  // The grant whose block of tokens has this one.
+  // The grant whose block of tokens has this one, or what became of it by upgrades.
   Grant* find(const std::string& name, std::uint64_t token);
+  // The first token of its block; 0 if it was never given out.
+  std::uint64_t block_of(const std::string& name, std::uint64_t token);
   std::vector<Grant*> standing(const std::string& name);
   // Was the request granted once more, by a message that came late?
   bool granted_again(const std::string& name, const Grant& grant);
   // Since when nobody holds it; nothing if somebody does.
   std::optional<Time> free_since(const std::string& name);
+  // When the last grant that is over ended.
+  Time last_end(const std::string& name);
 
  private:
   struct Page {
@@ -69,7 +75,9 @@ class Ledger {
     std::unordered_map<core::RequestId, bool> ghosts;
   };
 
-  void note_ends(Page& page, const std::string& name, const core::LockRecord& after,
+  void note_ends(Page& page, const std::string& name, const core::LockRecord& before,
+                 const core::LockRecord& after, const Step& step);
+  void note_stay(Grant& grant, const std::string& name, const core::Holder& holder,
                  const Step& step);
   void note_waiters(Page& page, const std::string& name, const core::LockRecord& before,
                     const core::LockRecord& after, const Step& step);
@@ -79,7 +87,7 @@ class Ledger {
                    const core::LockRecord& after, const Step& step);
   void check_token(const Page& page, const std::string& name, const Grant& grant);
   void check_order(Page& page, const std::string& name, const core::Holder& holder,
-                   const core::LockRecord& after, const Step& step);
+                   const core::LockRecord& before, const core::LockRecord& after, const Step& step);
 
   Stage& stage_;
   std::map<std::string, Page> pages_;

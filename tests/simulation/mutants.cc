@@ -45,6 +45,13 @@ constexpr std::array kAll{
     MutantInfo{MUTANT(small_ones_first), "small requests overtake a big one", "L2"},
     MutantInfo{MUTANT(pushed_too_long), "a pushed grant lasts its whole ttl at once", "S5"},
     MutantInfo{MUTANT(readers_truncated), "a short read lease cuts the others'", "S4"},
+    MutantInfo{MUTANT(upgraded_beside_readers), "a reader becomes the writer beside others", "S2"},
+    MutantInfo{MUTANT(upgrade_keeps_token), "a reader becomes the writer with its old token", "S3"},
+    MutantInfo{MUTANT(upgraders_both_wait), "two readers wait for each other to become the writer",
+               "L1"},
+    MutantInfo{MUTANT(downgrade_ignored), "the writer stays the writer", "errors"},
+    MutantInfo{MUTANT(transfer_keeps_token), "a lease passes on with its old token", "S3"},
+    MutantInfo{MUTANT(transferred_twice), "a hand-over code is good for more than one", "S2"},
     // an engine
     MutantInfo{MUTANT(validity_from_reply), "validity counts from the reply, not the send", "S6"},
     MutantInfo{MUTANT(unknown_as_unavailable), "a lost reply is reported as 'nothing happened'",

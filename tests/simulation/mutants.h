@@ -47,6 +47,12 @@ enum class Mutant : std::uint8_t {
   small_ones_first,
   pushed_too_long,
   readers_truncated,
+  upgraded_beside_readers,
+  upgrade_keeps_token,
+  upgraders_both_wait,
+  downgrade_ignored,
+  transfer_keeps_token,
+  transferred_twice,
   // client_mutants.cc: an engine
   validity_from_reply,
   unknown_as_unavailable,

@@ -78,6 +78,14 @@ void draw_users(Scenario& it, Random& dice) {
   it.strays = sometimes(dice, 4, 5);
 }
 
+// By dice of their own: what else a seed means stays what it was.
+void draw_changes(Scenario& it) {
+  Random dice{~it.seed};
+  it.upgrades = sometimes(dice, 2, 600);
+  it.downgrades = sometimes(dice, 3, 500);
+  it.transfers = sometimes(dice, 3, 400);
+}
+
 // Trouble of no kind: here the strictest promises can be checked.
 void soothe(Scenario& it, bool with_bells) {
   if (with_bells) {
@@ -115,6 +123,7 @@ Scenario draw_scenario(std::uint64_t seed) {
   draw_network(it, dice);
   draw_processes(it, dice);
   draw_users(it, dice);
+  draw_changes(it);
   if (dice.below(6) == 0) {
     soothe(it, dice.coin());
   }

@@ -92,7 +92,10 @@ struct Scenario {
   int asks_for_answer = 0;
   std::vector<std::uint32_t> hand_overs;
   int admin_acts = 0;
-  int strays = 0;  // commands with ids that nobody has
+  int strays = 0;      // commands with ids that nobody has
+  int upgrades = 0;    // readers that want to write
+  int downgrades = 0;  // writers that go on as readers
+  int transfers = 0;   // leases that are handed to somebody else
 
   Duration longest_ttl() const noexcept { return ttl * 2; }
   // Nothing ever delays or loses a message, a tick or a process.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/time.h"
+#include "core/commands.h"
 #include "simulation/mutants.h"
 #include "simulation/random.h"
 #include "simulation/scenario.h"
@@ -81,6 +82,15 @@ class Verdict {
   std::vector<Violation> violations_;  // the first ones
 };
 
+// A lease on its way from one user to another: what a hand-over code says.
+struct Parcel {
+  std::string name;
+  core::RequestId request;
+  core::Shape shape;
+  Time good_until{};
+  bool used = false;
+};
+
 // What all parts of one run share.
 struct Stage {
   explicit Stage(const Scenario& what, Mutant which = Mutant::none)
@@ -101,6 +111,7 @@ struct Stage {
   Random fault_dice;
   std::ostream* trace = nullptr;
   std::map<std::string, std::uint32_t> limits;  // of semaphores, as everybody knows them
+  std::vector<Parcel> parcels;
 
   Time now() const noexcept { return timeline.now(); }
   bool over() const noexcept { return now() >= kStart + scenario.length; }

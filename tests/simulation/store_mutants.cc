@@ -218,8 +218,54 @@ void MutatedRecord::after(Record& record, const Record& was, const Operation& op
         wakes.clear();
       }
       break;
+    case Mutant::upgrade_keeps_token:
+    case Mutant::upgraders_both_wait:
+    case Mutant::downgrade_ignored:
+    case Mutant::transfer_keeps_token:
+    case Mutant::transferred_twice:
+      after_change(record, was, operation, outcome);
+      break;
     default:
       break;
+  }
+}
+
+// Of leases that change or pass on.
+void MutatedRecord::after_change(Record& record, const Record& was, const Operation& operation,
+                                 Outcome& outcome) const {
+  const auto* upgrade = std::get_if<core::Upgrade>(&operation);
+  const auto* downgrade = std::get_if<core::Downgrade>(&operation);
+  const auto* transfer = std::get_if<core::Transfer>(&operation);
+  const auto before = [&](const core::RequestId& id) {
+    return *std::ranges::find(was.holders(), id, &Holder::id);
+  };
+  if (mutant_ == Mutant::upgrade_keeps_token && upgrade != nullptr && holds(was, upgrade->id) &&
+      outcome.status == Status::granted) {
+    outcome.token = before(upgrade->id).token;
+    change_holders(record, [&](Holder& holder) {
+      holder.token = holder.id == upgrade->id ? outcome.token : holder.token;
+    });
+  }
+  if (mutant_ == Mutant::upgraders_both_wait && upgrade != nullptr && upgrade->queue &&
+      outcome.status == Status::busy) {
+    outcome = {.status = Status::queued};
+    change_holders(record, [&](Holder& holder) {
+      holder.upgrading = holder.upgrading || holder.id == upgrade->id;
+    });
+  }
+  if (mutant_ == Mutant::downgrade_ignored && downgrade != nullptr) {
+    record = was;
+  }
+  if (transfer != nullptr && holds(was, transfer->id) && outcome.status == Status::granted) {
+    const Holder old = before(transfer->id);
+    if (mutant_ == Mutant::transfer_keeps_token) {
+      outcome.token = old.token;
+      change_holders(record, [&](Holder& holder) {
+        holder.token = holder.id == transfer->next.id ? old.token : holder.token;
+      });
+    } else if (mutant_ == Mutant::transferred_twice) {
+      change(record, [&](Record::Parts& parts) { parts.holders.push_back(old); });
+    }
   }
 }
 
@@ -239,6 +285,10 @@ bool MutatedRecord::overlooks(const Holder& holder, const Record& record,
              holder.shape.mode == Mode::exclusive;
     case Mutant::revoked_not_counted:
       return newcomer && holder.revoked;
+    case Mutant::upgraded_beside_readers: {
+      const auto* upgrade = std::get_if<core::Upgrade>(&operation);
+      return upgrade != nullptr && holds(record, upgrade->id) && holder.id != upgrade->id;
+    }
     default:
       return false;
   }

@@ -26,6 +26,8 @@ class MutatedRecord {
   void before(Record& record, core::Operation& operation, Record::Context& context) const;
   void after(Record& record, const Record& was, const core::Operation& operation,
              const Record::Context& context, core::Outcome& outcome, Wakes& wakes) const;
+  void after_change(Record& record, const Record& was, const core::Operation& operation,
+                    core::Outcome& outcome) const;
   // Some holders are not seen while the command is applied.
   core::Outcome apply_blindly(Record& record, const core::Operation& operation,
                               const Record::Context& context, Wakes& wakes) const;

@@ -60,11 +60,6 @@ User::User(Process& process, int number)
       owner_{static_cast<std::uint64_t>(number) + 1},
       stubborn_{dice_.permille(stage_.scenario.stubborn)} {}
 
-template <typename Say>
-void User::tell(Say say) {
-  stage_.tell(name_, say);
-}
-
 void User::think() {
   const Duration pause = dice_.coin() ? dice_.between(Duration{}, stage_.scenario.ttl / 50)
                                       : dice_.between(Duration{}, stage_.scenario.ttl * 2);
@@ -144,7 +139,9 @@ void User::begin() {
   if (stage_.over() || cycles_++ >= stage_.scenario.cycles) {
     return;
   }
-  acquire(draw_plan());
+  if (!adopt()) {
+    acquire(draw_plan());
+  }
 }
 
 void User::acquire(const Plan& plan) {
@@ -174,12 +171,17 @@ void User::acquire(const Plan& plan) {
         << " hand_over " << plan.options.hand_over;
   });
   twist(stage_.mutant, *wish);
-  const core::ClaimId claim = process_.coordinator().acquire(
-      *wish, std::make_shared<Receiver>(*this, call, plan), process_.local_now());
+  const core::ClaimId claim = ask(*wish, call, plan);
   if (plan.cancel_after) {
     process_.enter_after(*plan.cancel_after,
                          [this, call, claim, why = plan.cancel_as] { cancel(call, claim, why); });
   }
+}
+
+core::ClaimId User::ask(const client::Wish& wish, const std::shared_ptr<Call>& call,
+                        const Plan& plan) {
+  return process_.coordinator().acquire(wish, std::make_shared<Receiver>(*this, call, plan),
+                                        process_.local_now());
 }
 
 void User::cancel(const std::shared_ptr<Call>& call, core::ClaimId claim, ErrorCode why) {
@@ -219,12 +221,17 @@ void User::delivered(const std::shared_ptr<Call>& call, const Plan& plan,
     work(hold, plan);
   }
   if (plan.inner) {
-    --inner_calls_;
-    for (const auto& hold : std::exchange(to_let_go_, {})) {
-      process_.enter_after(Duration{}, [this, hold] { let_go(hold); });
-    }
+    let_go_at_last();
   } else if (!result) {
     think();
+  }
+}
+
+// What this thread waited for is over.
+void User::let_go_at_last() {
+  --inner_calls_;
+  for (const auto& hold : std::exchange(to_let_go_, {})) {
+    process_.enter_after(Duration{}, [this, hold] { let_go(hold); });
   }
 }
 
@@ -243,7 +250,8 @@ void User::work(const std::shared_ptr<Hold>& hold, const Plan& plan) {
       }
     });
   }
-  if (dice_.permille(stage_.scenario.nested)) {
+  plan_changes(hold, plan);
+  if (!plan.adopted && dice_.permille(stage_.scenario.nested)) {
     process_.enter_after(dice_.between(Duration{}, plan.hold),
                          [this, hold, plan] { nest(hold, plan); });
   }
@@ -251,19 +259,21 @@ void User::work(const std::shared_ptr<Hold>& hold, const Plan& plan) {
 }
 
 void User::nest(const std::shared_ptr<Hold>& hold, const Plan& plan) {
-  if (std::ranges::find(holds_, hold) == holds_.end()) {
+  if (!is_free_to_change(hold)) {
     return;
   }
   Plan inner = plan;
+  inner.options.mode = hold->shape().mode;
   inner.inner = true;
   inner.cancel_after = stage_.scenario.ttl;
   inner.cancel_as = ErrorCode::cancelled;
   inner.hold = draw_hold(plan.options.ttl);
   if (plan.options.mode != Mode::permits && inner.lock->kind == Kind::shared_mutex &&
       dice_.coin()) {
-    inner.options.mode = plan.options.mode == Mode::shared ? Mode::exclusive : Mode::shared;
+    inner.options.mode = inner.options.mode == Mode::shared ? Mode::exclusive : Mode::shared;
     inner.may_be_refused = true;
   }
+  inner.may_be_refused = inner.may_be_refused || !hold->changes.empty();
   ++inner_calls_;
   acquire(inner);
 }

@@ -21,6 +21,7 @@ class User {
  private:
   class Receiver;
   class Answer;
+  class ChangeAnswer;
   // How one cycle is to go.
   struct Plan {
     AcquireOptions options;
@@ -29,7 +30,8 @@ class User {
     ErrorCode cancel_as = ErrorCode::timed_out;
     Duration hold{};
     bool may_be_refused = false;
-    bool inner = false;  // while holding the same lock
+    bool inner = false;    // while holding the same lock
+    bool adopted = false;  // from another user, by a code
   };
 
   Plan draw_plan();
@@ -38,6 +40,7 @@ class User {
   Duration draw_hold(Duration ttl);
   void begin();
   void acquire(const Plan& plan);
+  core::ClaimId ask(const client::Wish& wish, const std::shared_ptr<Call>& call, const Plan& plan);
   void cancel(const std::shared_ptr<Call>& call, core::ClaimId claim, ErrorCode why);
   void delivered(const std::shared_ptr<Call>& call, const Plan& plan,
                  const Result<std::shared_ptr<client::LeaseState>>& result);
@@ -45,8 +48,20 @@ class User {
   void nest(const std::shared_ptr<Hold>& hold, const Plan& plan);
   void let_go(const std::shared_ptr<Hold>& hold);
   void release_once(const std::shared_ptr<Hold>& hold);
+  bool is_free_to_change(const std::shared_ptr<Hold>& hold) const;
+  void let_go_at_last();
+
+  // user_changes.cc
+  void plan_changes(const std::shared_ptr<Hold>& hold, const Plan& plan);
+  void upgrade(const std::shared_ptr<Hold>& hold);
+  void downgrade(const std::shared_ptr<Hold>& hold);
+  void changed(Change& change, const Result<std::uint32_t>& result);
+  void give_away(const std::shared_ptr<Hold>& hold);
+  bool adopt();
   template <typename Say>
-  void tell(Say say);
+  void tell(Say say) {
+    stage_.tell(name_, say);
+  }
 
   Process& process_;
   Stage& stage_;

@@ -84,7 +84,9 @@ void Witness::granted(Call& call, const std::shared_ptr<client::LeaseState>& sta
 // What one stay of the process at the lock may do: pass it on a few times, for
 // a short time, and never after a loss.
 void Witness::check_tenancy(const Hold& hold, Grant& grant) {
-  const std::uint64_t passed = hold.state->token().value_or(0) - grant.token;
+  const std::uint64_t token = hold.state->token().value_or(0);
+  const std::uint64_t first = ledger_.block_of(hold.name(), token);
+  const std::uint64_t passed = token - first;
   grant.delivered = true;
   if (passed == 0) {
     return;
@@ -104,7 +106,7 @@ void Witness::check_tenancy(const Hold& hold, Grant& grant) {
     const LocalClock& clock = hold.call->life->clock;
     if (clock.at(stage_.now()) - clock.at(earlier->delivered) >= kHandOverTime &&
         stage_.scenario.slow_to_tell == 0) {
-      if (earlier->state->token() == grant.token) {
+      if (earlier->state->token() == first) {
         stage_.violate("L2", describe(hold) + " was passed on for too long");
       }
     }
@@ -129,7 +131,10 @@ void Witness::refused(const Call& call, const Error& error) {
   bool justified = false;
   switch (error.code) {
     case ErrorCode::busy:
-      justified = !call.wish.terms.queue;
+      justified = !call.wish.terms.queue && !call.wish.adopts;
+      break;
+    case ErrorCode::lease_lost:
+      justified = call.wish.adopts && stage_.now() >= call.code_good_until;
       break;
     case ErrorCode::timed_out:
     case ErrorCode::cancelled:
@@ -178,8 +183,9 @@ void Witness::renews(const Life& life, const core::RequestId& request) {
     if (hold->call->life.get() != &life || request_of(*hold->state) != request) {
       continue;
     }
-    const bool given_up = hold->lost && life.disturbed_until < hold->lost_at &&
-                          hold->lost_at + stage_.scenario.request_timeout < stage_.now();
+    const Time over = hold->given ? hold->let_go : hold->lost_at;
+    const bool given_up = (hold->lost || hold->given) && life.disturbed_until < over &&
+                          over + stage_.scenario.request_timeout < stage_.now();
     if (!given_up) {
       return;
     }
@@ -339,7 +345,8 @@ void Witness::check_bounds(const Hold& hold, const Grant& grant) {
       stage_.violate("bounds", describe(hold) + " was renewed beyond max_hold");
     }
   }
-  if (hold.call->sick_since && hold.alive_until > *hold.call->sick_since + ttl + rounding) {
+  if (hold.call->sick_since &&
+      hold.alive_until > std::max(*hold.call->sick_since, grant.granted) + ttl + rounding) {
     stage_.violate("bounds", describe(hold) + " was renewed although it is unwell");
   }
 }

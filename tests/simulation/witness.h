@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "client/coordinator.h"
@@ -45,7 +46,9 @@ struct Call {
   std::optional<Time> sick_since;  // its health check said no
   std::optional<ErrorCode> cancelled;
 
-  bool in_line() const noexcept { return wish.terms.hand_over > 0; }
+  Time code_good_until{};  // of one that adopts: nobody has used the code, as far as is known
+
+  bool in_line() const noexcept { return wish.terms.hand_over > 0 && !wish.adopts; }
 };
 
 // One lease in a user's hands; nested acquires share it.
@@ -58,9 +61,26 @@ struct Hold {
   int depth = 1;
   bool lost = false;
   Time lost_at{};
-  Time let_go{};  // by its user
+  Time let_go{};                               // by its user
+  bool given = false;                          // to somebody else
+  std::vector<std::pair<Time, Mode>> changes;  // what its user takes it for since when
   const std::string& name() const noexcept { return state->name; }
-  const core::Shape& shape() const noexcept { return call->wish.terms.shape; }
+  core::Shape shape() const {
+    core::Shape shape = call->wish.terms.shape;
+    shape.mode = changes.empty() ? shape.mode : changes.back().second;
+    return shape;
+  }
+};
+
+// A user that waits for its lease to change.
+struct Change {
+  std::shared_ptr<Hold> hold;
+  Mode to = Mode::exclusive;
+  bool queue = true;
+  std::uint64_t token = 0;  // before
+  Time begun{};
+  Time ended = base::kNever;
+  std::optional<ErrorCode> cancelled = std::nullopt;
 };
 
 // Sees what the users of all processes see, and compares it with the ledger.
@@ -90,6 +110,11 @@ class Witness {
 
   std::shared_ptr<Hold> find(const client::LeaseState& state);
 
+  // --- witness_changes.cc: leases that change
+  std::shared_ptr<Change> changes(const std::shared_ptr<Hold>& hold, Mode to, bool queue);
+  void changed(Change& change, const Result<std::uint32_t>& result);
+  void gives(Hold& hold);
+
   // --- what is checked now and then, and at the end
   Duration patience_for_free_lock() const;
   void watch_liveness();
@@ -117,6 +142,9 @@ class Witness {
   bool is_wanted(const Grant& grant, const Life& life, const std::string& name, bool used);
   void check_unused_grants(const std::string& name, Duration bound);
   void sweep(const std::string& name);
+  void check_refused_change(const Change& change, const Error& error);
+  bool reads_alone(const Change& change);
+  void check_waiting_changes();
 
   Stage& stage_;
   Ledger& ledger_;
@@ -124,6 +152,7 @@ class Witness {
   std::vector<std::shared_ptr<Call>> all_calls_;
   std::vector<std::shared_ptr<Call>> waiting_;
   std::vector<std::shared_ptr<Hold>> open_;
+  std::vector<std::shared_ptr<Change>> all_changes_;
   std::vector<std::shared_ptr<Hold>> all_;
   std::map<std::string, Resource> resources_;
   std::map<core::SessionId, std::shared_ptr<Life>> lives_;

@@ -35,6 +35,7 @@ void Witness::sweep(const std::string& name) {
     Time at;
     bool opens;
     const Hold* hold;
+    core::Shape shape;
   };
   std::vector<Edge> edges;
   std::uint32_t limit = stage_.scenario.admin_acts > 0 ? kMostPermits : 0;
@@ -47,18 +48,28 @@ void Witness::sweep(const std::string& name) {
     if (grant != nullptr && grant->end == End::forced) {
       end = std::min(end, grant->ended);  // whoever forces a lock accepts an overlap
     }
-    limit = std::max(limit, hold->shape().limit);
-    if (end > hold->delivered) {
-      edges.push_back({hold->delivered, true, hold.get()});
-      edges.push_back({end, false, hold.get()});
+    core::Shape shape = hold->call->wish.terms.shape;
+    limit = std::max(limit, shape.limit);
+    Time from = hold->delivered;
+    const auto add = [&](Time until) {
+      if (std::min(until, end) > from) {
+        edges.push_back({from, true, hold.get(), shape});
+        edges.push_back({std::min(until, end), false, hold.get(), shape});
+      }
+      from = until;
+    };
+    for (const auto& [since, mode] : hold->changes) {
+      add(since);
+      shape.mode = mode;
     }
+    add(end);
   }
   std::ranges::sort(edges, [](const Edge& a, const Edge& b) {
     return a.at != b.at ? a.at < b.at : a.opens < b.opens;
   });
   Crowd inside;
   for (const Edge& edge : edges) {
-    inside.add(edge.hold->shape(), edge.opens ? 1 : -1);
+    inside.add(edge.shape, edge.opens ? 1 : -1);
     if (edge.opens && !inside.fits(limit)) {
       stage_.violate("S2", "too many hold " + name + " " + words(edge.at - kStart) +
                                " after the start; the last to come was " +
@@ -84,6 +95,7 @@ Duration Witness::patience_for_free_lock() const {
 
 void Witness::watch_liveness() {
   const Duration bound = patience_for_free_lock();
+  check_waiting_changes();
   for (const NamedLock& lock : stage_.scenario.locks) {
     check_unused_grants(lock.name, bound);
     check_revoked(lock.name);
@@ -111,7 +123,7 @@ void Witness::check_unused_grants(const std::string& name, Duration bound) {
   const Scenario& scenario = stage_.scenario;
   for (Grant* grant : ledger_.standing(name)) {
     const auto known = lives_.find(grant->session);
-    if (known == lives_.end()) {
+    if (known == lives_.end() || grant->given) {
       continue;
     }
     const Life& life = *known->second;

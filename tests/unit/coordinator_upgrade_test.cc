@@ -120,6 +120,130 @@ TEST_F(CoordinatorUpgrade, FailsWithTheLease) {
   release(caller);
 }
 
+TEST_F(CoordinatorUpgrade, TheLossOfAnotherReaderIsNotItsOwn) {
+  const auto caller = hold(reader());
+  Wish brief = reader();
+  brief.max_hold = 1s;
+  const auto another = hold(brief);
+  const auto answer = upgrade(caller);
+  pass(40s);
+  ASSERT_TRUE(another->lease().loss());
+  EXPECT_FALSE(caller->lease().loss());
+  EXPECT_FALSE(answer->answered());
+  release(another);
+  run();
+  EXPECT_TRUE(answer->released());
+  release(caller);
+}
+
+TEST_F(CoordinatorUpgrade, IsLearnedAlsoIfItsAcquireWasSentTwice) {
+  const auto caller = acquire(reader());
+  send();
+  lose_reply();
+  pass(1s);
+  ASSERT_TRUE(caller->holds());
+  other(test::acquire(7, kShared));
+  const auto answer = upgrade(caller);
+  run();
+  other(test::release(7));
+  lose_rings();
+  pass(10s);
+  ASSERT_TRUE(answer->released());
+  EXPECT_EQ(caller->lease().loss(), std::nullopt);
+  release(caller);
+}
+
+TEST_F(CoordinatorUpgrade, IsRefusedWhileALostChangeMayStillArrive) {
+  const auto caller = hold(reader());
+  const auto lost = upgrade(caller);
+  send();
+  lose_reply();
+  run();
+  ASSERT_TRUE(lost->answered());
+  pass(1s);
+  const auto again = upgrade(caller);
+  ASSERT_TRUE(again->answered());
+  EXPECT_EQ(code(*again), ErrorCode::unavailable);
+  // The Upgrade that got lost arrives at last: the reader stays a reader.
+  other(core::Upgrade{record().holders().at(0).id});
+  EXPECT_EQ(record().holders().at(0).shape.mode, Mode::exclusive);
+  pass(20s);
+  EXPECT_EQ(record().holders().at(0).shape.mode, Mode::shared);
+  EXPECT_EQ(caller->lease().token(), record().holders().at(0).token);
+  EXPECT_EQ(caller->lease().loss(), std::nullopt);
+  release(caller);
+}
+
+TEST_F(CoordinatorUpgrade, WaitsForTheDowngradeBeforeIt) {
+  const auto caller = hold(reader());
+  other(test::acquire(7, kShared));
+  const auto first = upgrade(caller);
+  run();
+  coordinator.cancel_upgrade(caller->claim, ErrorCode::timed_out, now);
+  EXPECT_THAT(send(), Contains("downgrade x"));
+  const auto second = upgrade(caller);
+  reply_failed(ErrorCode::unavailable);  // to be sent again, later
+  other(test::release(7));
+  run();
+  EXPECT_FALSE(second->answered()) << "or what comes late would undo it";
+  pass(1s);
+  EXPECT_TRUE(second->released());
+  pass(60s);
+  EXPECT_EQ(record().holders().at(0).shape.mode, Mode::exclusive);
+  release(caller);
+}
+
+TEST_F(CoordinatorUpgrade, ADowngradeThatNobodyHearsIsAnsweredAfterAWhile) {
+  Wish brief = wish();
+  brief.terms.ttl = 1s;
+  brief.terms.grace = 200ms;
+  const auto caller = hold(brief);
+  const auto waits = std::make_shared<Caller>();
+  coordinator.downgrade(caller->claim, waits, now);
+  for (int i = 0; i < 100 && !waits->answered(); ++i) {
+    if (!send().empty()) reply_failed(ErrorCode::outcome_unknown);
+    pass_alone(100ms);
+  }
+  ASSERT_TRUE(waits->answered());
+  run();
+  release(caller);
+}
+
+TEST_F(CoordinatorUpgrade, ADowngradeThatIsRefusedLeavesTheWriter) {
+  const auto caller = hold();
+  const auto waits = std::make_shared<Caller>();
+  coordinator.downgrade(caller->claim, waits, now);
+  for (int i = 0; i < 100 && !waits->answered(); ++i) {
+    if (!send().empty()) reply_failed(ErrorCode::unavailable);
+    pass_alone(100ms);
+  }
+  ASSERT_TRUE(waits->answered());
+  EXPECT_EQ(code(*waits), ErrorCode::unavailable);
+  pass(5s);
+  EXPECT_EQ(record().holders().at(0).shape.mode, Mode::exclusive) << "as its caller was told";
+  const auto answer = upgrade(caller);
+  EXPECT_TRUE(answer->released());
+  release(caller);
+}
+
+TEST_F(CoordinatorUpgrade, ReadersOfOneGrantKeepTokensOfTheirOwn) {
+  const auto one = hold(reader());
+  const auto another = hold(reader());
+  ASSERT_NE(one->lease().token(), another->lease().token());
+  release(one);
+  const auto lost = upgrade(another);
+  send();
+  lose_reply();  // the writer now, with a new token, and does not know it
+  const auto third = acquire(reader());
+  run();
+  pass(20s);
+  ASSERT_TRUE(third->holds());
+  EXPECT_NE(another->lease().token(), third->lease().token());
+  EXPECT_EQ(record().holders().at(0).shape.mode, Mode::shared);
+  release(another);
+  release(third);
+}
+
 TEST_F(CoordinatorUpgrade, ALeaseThatIsGivenAwayIsForgotten) {
   const auto caller = hold();
   const auto given = coordinator.give_away(caller->claim, now);
