@@ -2,7 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
+#include <optional>
 #include <string>
+#include <thread>
 
 #include "support/engine_driver.h"
 #include "support/eventually.h"
@@ -31,6 +34,9 @@ class RedisFaults : public ::testing::Test {
   static Result<std::unique_ptr<engine::Engine>> try_open(const std::string& url) {
     return engine::open(*engine::Url::parse(url), {.session = id(1), .party = {}, .now = nullptr});
   }
+
+  // Else the master waits five seconds for more replicas before it serves the first.
+  const std::vector<std::string> kReplicatesAtOnce{"--repl-diskless-sync-delay=0"};
 
   std::unique_ptr<PrivateServer> server_;
 };
@@ -241,7 +247,7 @@ TEST_F(RedisFaults, TlsIsVerified) {
 }
 
 TEST_F(RedisFaults, GrantsWaitForReplicas) {
-  start();
+  start(kReplicatesAtOnce);
   const auto engine = open_engine(url("wait_replicas=1&timeout=300ms"));
   const auto alone = submit(*engine, "x", acquire(1));
   ASSERT_TRUE(alone.error);
@@ -249,6 +255,124 @@ TEST_F(RedisFaults, GrantsWaitForReplicas) {
   const PrivateServer replica{"redis", {"--replicaof=127.0.0.1 " + port()}};
   EXPECT_TRUE(
       eventually([&] { return submit(*engine, "x", acquire(1)).status == Status::granted; }));
+}
+
+TEST_F(RedisFaults, WhoseTurnItIsAsksTheReplicasBeforeItEnters) {
+  start(kReplicatesAtOnce);
+  const PrivateServer replica{"redis", {"--replicaof=127.0.0.1 " + port()}};
+  const auto holder = open_engine(url("wait_replicas=1&timeout=300ms"), 1);
+  const auto waiter = open_engine(url("wait_replicas=1&timeout=300ms"), 2);
+  ASSERT_TRUE(
+      eventually([&] { return submit(*holder, "x", acquire(1)).status == Status::granted; }));
+  ASSERT_TRUE(
+      eventually([&] { return submit(*waiter, "x", acquire(2)).status == Status::queued; }));
+  replica.signal(SIGSTOP);
+  ASSERT_EQ(submit(*holder, "x", release(1)).status, Status::released);
+  const auto rings = wait_for_ring(*waiter);
+  ASSERT_FALSE(rings.empty());
+  EXPECT_EQ(rings[0].id, id(2));
+  EXPECT_EQ(rings[0].token, 0U) << "no replica knows of this grant";
+  const auto unsure = submit(*waiter, "x", poll(2));
+  ASSERT_TRUE(unsure.error);
+  EXPECT_EQ(unsure.error->code, ErrorCode::outcome_unknown);
+  replica.signal(SIGCONT);
+  EXPECT_TRUE(eventually([&] { return submit(*waiter, "x", poll(2)).status == Status::granted; }));
+}
+
+TEST_F(RedisFaults, WritesOfValuesWaitForReplicas) {
+  start(kReplicatesAtOnce);
+  const std::string store = url("wait_replicas=1&timeout=300ms");
+  const auto engine = open_engine(store);
+  core::ValueWrite write{.name = "v", .expected = {}, .bytes = "one", .writer = id(1)};
+  const auto alone = engine->write_value(write);
+  ASSERT_FALSE(alone);
+  EXPECT_EQ(alone.error().code, ErrorCode::outcome_unknown) << alone.error();
+
+  const PrivateServer replica{"redis", {"--replicaof=127.0.0.1 " + port()}};
+  std::uint64_t version = 0;
+  ASSERT_TRUE(eventually([&] {
+    const auto written = engine->write_value(write);
+    version = written ? written->version : 0;
+    return written && written->applied;
+  }));
+
+  replica.signal(SIGSTOP);
+  write = {.name = "v", .expected = version, .bytes = "two", .writer = id(2)};
+  EXPECT_EQ(engine->write_value(write).error().code, ErrorCode::outcome_unknown);
+  // Asked again on a connection that has written nothing itself.
+  const auto fresh = open_engine(store, 2);
+  const auto again = fresh->write_value(write);
+  ASSERT_FALSE(again) << "no replica has it";
+  EXPECT_EQ(again.error().code, ErrorCode::outcome_unknown) << again.error();
+  // A conflict needs nobody's acknowledgement.
+  const auto late =
+      fresh->write_value({.name = "v", .expected = version, .bytes = "three", .writer = id(3)});
+  ASSERT_TRUE(late) << late.error();
+  EXPECT_FALSE(late->applied);
+  replica.signal(SIGCONT);
+  EXPECT_TRUE(eventually([&] {
+    const auto written = fresh->write_value(write);
+    return written && written->applied;
+  }));
+}
+
+TEST_F(RedisFaults, AServerThatLoadsItsDataIsWaitedForAndGrantsNothingMeanwhile) {
+  // A key every 50 ms, and an ear for clients in between.
+  start({"--key-load-delay=50000", "--loading-process-events-interval-bytes=1024",
+         "--rdbcompression=no"});
+  const auto hasty = open_engine(url("timeout=1s"), 1);
+  const auto patient = open_engine(url("timeout=60s"), 2);
+  core::Acquire lasting = acquire(1);
+  lasting.ttl = 1h;
+  ASSERT_EQ(submit(*hasty, "held", lasting).status, Status::granted);
+  raw()->ask({"DEBUG", "POPULATE", "400", "filler", "2000"});
+  raw()->ask({"SAVE"});
+  server_->kill();
+  std::jthread starter{[&] { server_->start(); }};  // returns when all is loaded
+
+  std::optional<Error> loading;
+  const bool seen = eventually([&] {
+    const auto outcome = submit(*hasty, "held", try_acquire(3));
+    EXPECT_EQ(outcome.status, Status::failed);
+    loading = outcome.error;
+    return loading && loading->text.find("loading") != std::string::npos;
+  });
+  EXPECT_TRUE(seen);
+  EXPECT_EQ(loading->code, ErrorCode::unavailable) << *loading;
+  const auto value = hasty->load_value("v");
+  ASSERT_FALSE(value);
+  EXPECT_EQ(value.error().code, ErrorCode::unavailable) << value.error();
+  const auto write =
+      hasty->write_value({.name = "v", .expected = {}, .bytes = "1", .writer = id(1)});
+  ASSERT_FALSE(write);
+  EXPECT_EQ(write.error().code, ErrorCode::unavailable) << write.error();
+
+  std::jthread hurry{[&] { raw()->ask({"CONFIG", "SET", "key-load-delay", "0"}); }};
+  EXPECT_EQ(submit(*patient, "held", try_acquire(2)).status, Status::busy) << "asks again";
+  EXPECT_TRUE(patient->load_value("v"));
+  hurry.join();
+  starter.join();
+  EXPECT_EQ(submit(*hasty, "held", renew(1)).status, Status::renewed);
+}
+
+TEST_F(RedisFaults, TheLateAnswerOfASlowServerIsNobodysAnswer) {
+  start();
+  const auto engine = open_engine(url("timeout=200ms"));
+  std::jthread sleeper{[&] { raw()->ask({"DEBUG", "SLEEP", "2"}); }};
+  std::uint32_t number = 1;
+  std::optional<Error> error;
+  EXPECT_TRUE(eventually([&] {
+    error = submit(*engine, "x", try_acquire(++number)).error;
+    if (!error) error = submit(*engine, "x", release(number)).error;
+    return error.has_value();
+  }));
+  EXPECT_EQ(error->code, ErrorCode::outcome_unknown) << *error;
+  sleeper.join();
+  ASSERT_TRUE(
+      eventually([&] { return submit(*engine, "y", acquire(100)).status == Status::granted; }));
+  // It was carried out late, or never; everybody is told the same.
+  const bool late = submit(*engine, "x", poll(number)).status == Status::granted;
+  EXPECT_EQ(submit(*engine, "x", try_acquire(101)).status, late ? Status::busy : Status::granted);
 }
 
 }  // namespace

@@ -127,7 +127,7 @@ Result<void> RedisConnector::connect_until(base::Time deadline) {
   return moved;
 }
 
-Result<RespValue> RedisConnector::ask_until(const std::string& command, base::Time deadline) {
+Result<RespValue> RedisConnector::exchange_until(const std::string& command, base::Time deadline) {
   if (is_ready() && link_.has_ended()) {
     close();
   }
@@ -141,9 +141,6 @@ Result<RespValue> RedisConnector::ask_until(const std::string& command, base::Ti
       return tl::unexpected{moved.error()};
     }
     if (auto reply = link_.take_reply()) {
-      if (reply->is_error()) {
-        return tl::unexpected{redis_error(reply->text)};
-      }
       return *std::move(reply);
     }
     if (base::BootClock::now() >= deadline) {
@@ -152,6 +149,14 @@ Result<RespValue> RedisConnector::ask_until(const std::string& command, base::Ti
     }
     ready = poll_until(link_.wait(), deadline);
   }
+}
+
+Result<RespValue> RedisConnector::ask_until(const std::string& command, base::Time deadline) {
+  auto reply = exchange_until(command, deadline);
+  if (reply && reply->is_error()) {
+    return tl::unexpected{redis_error(reply->text)};
+  }
+  return reply;
 }
 
 }  // namespace holdfast::engines

@@ -34,7 +34,9 @@ class RedisConnector {
 
   // For others who connect: blocks until it is ready or the time is over.
   Result<void> connect_until(base::Time deadline);
-  // One exchange, blocking; outcome_unknown if the answer does not come.
+  // One exchange, blocking. If no answer comes it is closed afterwards. What
+  // Redis refuses is an answer to exchange_until(), and an error of ask_until().
+  Result<RespValue> exchange_until(const std::string& command, base::Time deadline);
   Result<RespValue> ask_until(const std::string& command, base::Time deadline);
 
  private:

@@ -89,7 +89,16 @@ int RedisEngine::doorbell_fd() const noexcept {
 }
 
 std::vector<engine::Ring> RedisEngine::answer_doorbell() {
-  return inherited() ? std::vector<engine::Ring>{} : bell_->answer();
+  if (inherited()) {
+    return {};
+  }
+  std::vector<engine::Ring> rings = bell_->answer();
+  if (options_.wait_replicas > 0) {
+    for (engine::Ring& ring : rings) {
+      ring.token = 0;  // a look, which asks the replicas, must come before the entry
+    }
+  }
+  return rings;
 }
 
 bool RedisEngine::may_have_changed() {

@@ -2,13 +2,18 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/jitter.h"
 #include "engine/batch.h"
 #include "engines/redis/redis_engine.h"
+#include "engines/redis/redis_errors.h"
 
 namespace holdfast::engines {
 namespace {
 
 using std::chrono::microseconds;
+
+constexpr base::Duration kShortestPause = std::chrono::milliseconds{10};
+constexpr base::Duration kLongestPause = std::chrono::milliseconds{50};
 
 // core/value_record where the data is. A test compares the two.
 //   KEYS[1]  the value
@@ -101,24 +106,59 @@ RedisOptions RedisEngine::value_names() const {
   return names;
 }
 
-// outcome_unknown if it was sent and no answer came.
+// outcome_unknown if it was sent and no answer came. Asked again where Redis
+// refuses for a reason that may pass.
 Result<RespValue> RedisEngine::call_on_value(const core::ValueWrite* write,
                                              const std::string& key) {
   const auto now = client_.now ? micros(client_.now().time_since_epoch()) : "";
-  const base::Time deadline = base::BootClock::now() + options_.access.timeout;
+  const base::Time no_more_tries = base::BootClock::now() + options_.access.timeout;
   const std::lock_guard lock{desk_mutex_};
-  if (desk_.is_ready() && desk_.link().has_ended()) {
-    desk_.close();
+  while (true) {
+    const base::Time deadline = base::BootClock::now() + options_.access.timeout;
+    if (desk_.is_ready() && desk_.link().has_ended()) {
+      desk_.close();
+    }
+    if (auto connected = desk_.connect_until(deadline); !connected) {
+      return tl::unexpected{std::move(connected.error())};
+    }
+    auto reply = desk_.exchange_until(words(write, key, now), deadline);
+    if (!reply) {
+      desk_.close();
+      reply.error().code = write != nullptr ? ErrorCode::outcome_unknown : ErrorCode::unavailable;
+      return reply;
+    }
+    if (!reply->is_error()) {
+      return write == nullptr ? reply : acknowledged(*std::move(reply), deadline);
+    }
+    if (!is_passing(reply->text) || base::BootClock::now() >= no_more_tries) {
+      return tl::unexpected{redis_error(reply->text)};
+    }
+    if (is_demoted(reply->text)) {
+      desk_.close();
+    }
+    base::sleep_for(base::random_between(kShortestPause, kLongestPause));
   }
-  if (auto connected = desk_.connect_until(deadline); !connected) {
-    return tl::unexpected{std::move(connected.error())};
+}
+
+// A write that a failover would forget is none yet.
+Result<RespValue> RedisEngine::acknowledged(RespValue written, base::Time deadline) {
+  const bool applied = !written.items.empty() && written.items[0].integer == 1;
+  if (options_.wait_replicas == 0 || !applied) {
+    return written;
   }
-  auto reply = desk_.ask_until(words(write, key, now), deadline);
-  if (!reply && !desk_.is_ready()) {
-    desk_.close();
-    reply.error().code = write != nullptr ? ErrorCode::outcome_unknown : ErrorCode::unavailable;
+  const auto half = std::chrono::ceil<std::chrono::milliseconds>(options_.access.timeout / 2);
+  std::string wait;
+  append_resp_command(wait, "WAIT", std::to_string(options_.wait_replicas),
+                      std::to_string(half.count()));
+  const auto count = desk_.exchange_until(wait, deadline);
+  if (!count) {
+    desk_.close();  // what comes late must not answer somebody else
+  } else if (count->is_error()) {
+    return fail(ErrorCode::outcome_unknown, redis_error(count->text).text);
+  } else if (count->integer >= static_cast<std::int64_t>(options_.wait_replicas)) {
+    return written;
   }
-  return reply;
+  return fail(ErrorCode::outcome_unknown, "too few replicas have acknowledged the write in time");
 }
 
 Result<std::optional<core::Value>> RedisEngine::load_value(std::string_view name) {
