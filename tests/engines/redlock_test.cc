@@ -27,13 +27,16 @@ class Redlock : public ::testing::Test {
     }
   }
 
-  std::string url(const std::string& options) const {
+  std::string bare_url(const std::string& options) const {
     std::string hosts;
     for (const auto& node : nodes_) {
       hosts +=
           (hosts.empty() ? "" : ",") + std::string{"127.0.0.1:"} + std::to_string(node->port());
     }
-    return "redlock://" + hosts + "/0?node_timeout=1s&timeout=2s&" + options;
+    return "redlock://" + hosts + "/0?" + options;
+  }
+  std::string url(const std::string& options) const {
+    return bare_url("node_timeout=1s&timeout=2s&" + options);
   }
   std::unique_ptr<engine::Engine> open(const std::string& options, std::uint32_t session = 1) {
     return open_engine(url(options), session);
@@ -105,6 +108,63 @@ TEST_F(Redlock, TokensRiseWhicheverMajorityGrants) {
     nodes_[i % 3]->signal(SIGCONT);
     EXPECT_EQ(submit(*engine, "x", release(10 + i)).status, Status::released);
   }
+}
+
+// With a time-out that no test survives.
+TEST_F(Redlock, ASlowNodeIsNotWaitedForAndIsLetGoAllTheSame) {
+  const auto engine =
+      open_engine(bare_url("first_start=true&max_ttl=1h&node_timeout=1h&timeout=1h"), 1);
+  core::Acquire slow = acquire(1);
+  slow.ttl = 1h;
+  ASSERT_EQ(submit(*engine, "x", slow).status, Status::granted);
+  ASSERT_EQ(submit(*engine, "x", release(1)).status, Status::released);
+  nodes_[0]->signal(SIGSTOP);
+  slow.id = id(2);
+  EXPECT_EQ(submit(*engine, "x", slow).status, Status::granted);
+  EXPECT_EQ(submit(*engine, "x", renew(2)).status, Status::renewed);
+  EXPECT_EQ(submit(*engine, "x", release(2)).status, Status::released);
+  slow.id = id(3);
+  EXPECT_EQ(submit(*engine, "x", slow).status, Status::granted);
+  EXPECT_EQ(submit(*engine, "x", release(3)).status, Status::released);
+  slow.id = id(4);
+  EXPECT_EQ(submit(*engine, "y", slow).status, Status::granted);
+  nodes_[0]->signal(SIGCONT);
+  // It hears of all that now, one after the other.
+  EXPECT_TRUE(eventually([&] { return raw(0).ask({"EXISTS", "y"}).integer == 1; }));
+  EXPECT_EQ(raw(0).ask({"EXISTS", "x"}).integer, 0) << "let go also where nobody waited for it";
+}
+
+TEST_F(Redlock, AReleaseIsToldToWhoWaitsLongest) {
+  const auto holder = open("first_start=true");
+  const auto first = open("first_start=true", 2);
+  const auto second = open("first_start=true", 3);
+  until_granted(*holder, acquire(1));
+  ASSERT_EQ(submit(*first, "x", acquire(2)).status, Status::queued);
+  ASSERT_EQ(submit(*second, "x", acquire(3)).status, Status::queued);
+  ASSERT_TRUE(eventually([&] {
+    EXPECT_TRUE(first->answer_doorbell().empty());
+    EXPECT_TRUE(second->answer_doorbell().empty());
+    std::size_t listening = 0;
+    for (std::size_t node = 0; node < 3; ++node) {
+      listening += raw(node).ask({"PUBSUB", "CHANNELS", "holdfast:bell:*"}).items.size();
+    }
+    return listening == 6;
+  })) << "they do not listen";
+
+  ASSERT_EQ(submit(*holder, "x", release(1)).status, Status::released);
+  const auto rings = wait_for_ring(*first);
+  ASSERT_EQ(rings.size(), 1U) << "once, for all nodes together";
+  EXPECT_EQ(rings[0].id, id(2));
+  EXPECT_EQ(submit(*first, "x", poll(2)).status, Status::granted) << "a majority has let go";
+  EXPECT_TRUE(second->answer_doorbell().empty());
+
+  // The next in line hears of the next release, though a node is gone.
+  nodes_[2]->kill();
+  ASSERT_EQ(submit(*second, "x", poll(3)).status, Status::queued);
+  ASSERT_EQ(submit(*first, "x", release(2)).status, Status::released);
+  const auto more = wait_for_ring(*second);
+  ASSERT_EQ(more.size(), 1U);
+  EXPECT_EQ(more[0].id, id(3));
 }
 
 TEST_F(Redlock, AllMustAgreeAboutMaxTtl) {

@@ -15,7 +15,7 @@ Capabilities capabilities_with(Duration max_ttl) {
   row.exclusion = ExclusionBy::quorum;
   row.token = TokenKind::within_skew;
   row.fifo = false;
-  row.wake_up = WakeUp::retry;
+  row.wake_up = WakeUp::retry_with_hints;
   row.shared = false;
   row.permits = false;
   row.clock = "nodes";
@@ -51,7 +51,8 @@ RedlockEngine::RedlockEngine(const RedlockOptions& options, const engine::Engine
     : options_{options},
       capabilities_{capabilities_with(options.max_ttl)},
       generation_{base::fork_generation()},
-      turn_{options, client, make_nodes(options, tls)} {
+      hints_{options, tls, client.session},
+      turn_{options, client, make_nodes(options, tls), hints_} {
   for (std::size_t i = 0; i < options_.nodes.size(); ++i) {
     desks_.push_back(std::make_unique<RedisConnector>(options_.node(i), tls));
   }
@@ -91,6 +92,18 @@ void RedlockEngine::submit(std::size_t, std::span<const core::Command> batch,
   }
   turn_.begin(batch, std::move(done));
   driver_->run(turn_, patience);
+}
+
+std::vector<engine::Ring> RedlockEngine::answer_doorbell() {
+  return inherited() ? std::vector<engine::Ring>{} : hints_.answer();
+}
+
+// Always: only the nodes' votes tell, and hints get lost.
+bool RedlockEngine::may_have_changed() {
+  if (!inherited()) {
+    hints_.keep_alive();
+  }
+  return true;
 }
 
 }  // namespace holdfast::engines

@@ -10,6 +10,7 @@
 
 #include "engine/driver.h"
 #include "engine/registry.h"
+#include "engines/redlock/redlock_hints.h"
 #include "engines/redlock/redlock_options.h"
 #include "engines/redlock/redlock_turn.h"
 
@@ -26,6 +27,9 @@ class RedlockEngine : public engine::Engine {
   const Capabilities& capabilities() const noexcept override { return capabilities_; }
   void submit(std::size_t lane, std::span<const core::Command> batch, engine::Patience patience,
               engine::Done done) override;
+  int doorbell_fd() const noexcept override { return hints_.fd(); }
+  std::vector<engine::Ring> answer_doorbell() override;
+  bool may_have_changed() override;
   void tidy() override;
   Result<std::vector<LockInfo>> list(std::string_view prefix) override;
   Result<LockInfo> show(std::string_view name) override;
@@ -45,6 +49,7 @@ class RedlockEngine : public engine::Engine {
   const RedlockOptions options_;
   const Capabilities capabilities_;
   const std::uint64_t generation_;
+  RedlockHints hints_;
   RedlockTurn turn_;
 
   std::mutex desk_mutex_;

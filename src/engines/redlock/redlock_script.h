@@ -17,6 +17,8 @@ namespace holdfast::engines {
 //   ARGV[4] 1: the client knows that the node is young   ARGV[5] prefix
 // Failures: count 2: the node is young; 3: it has another max_ttl; 4: the
 // holder is another program.
+// Who is let in next is told on a channel of its own: prefix, this, session.
+inline constexpr std::string_view kRedlockBells = "holdfast:bell:";
 inline constexpr int kRedlockHead = 5;
 inline constexpr int kYoungNode = 2;
 inline constexpr int kOtherMaxTtl = 3;
@@ -52,15 +54,32 @@ local function waiters(key) return prefix .. 'holdfast:waiters:' .. key end
 
 local function no_longer_waits(key, id)
   if redis.pcall('ZREM', waiters(key), id) == 1 then
-    redis.pcall('HDEL', waiters(key) .. ':who', id)
+    redis.pcall('HDEL', waiters(key) .. ':who', id, 'bell:' .. id)
   end
 end
-local function waits(key, id, window)
+local function waits(key, id, session, window)
   local list = waiters(key)
   redis.pcall('ZADD', list, string.format('%.0f', now + window), id)
   redis.pcall('HSETNX', list .. ':who', id, string.format('%.0f', now) .. '|' .. who)
+  redis.pcall('HSETNX', list .. ':who', 'bell:' .. id, session)
   redis.pcall('PEXPIRE', list, milliseconds(window) + 1)
   redis.pcall('PEXPIRE', list .. ':who', milliseconds(window) + 60000)
+end
+
+-- Of all nodes the same one, mostly: two who are told at once split the votes.
+local function tell_the_first(key)
+  local list = waiters(key)
+  local queue = redis.pcall('ZRANGEBYSCORE', list, string.format('(%.0f', now), '+inf')
+  local first, earliest
+  for i = 1, #queue do
+    local entry = redis.pcall('HGET', list .. ':who', queue[i])
+    local since = type(entry) == 'string' and tonumber(entry:match('^%d+'))
+    if since and (not earliest or since < earliest) then first, earliest = queue[i], since end
+  end
+  local session = first and redis.pcall('HGET', list .. ':who', 'bell:' .. first)
+  if type(session) == 'string' then
+    redis.pcall('PUBLISH', prefix .. 'holdfast:bell:' .. session, first .. '0')
+  end
 end
 
 local function find(key)
@@ -97,7 +116,7 @@ function on.A(key, words)
     if err then return nil, err end
     left = ms * 1000
   elseif not mine(stored, id) then
-    if flags % 2 == 1 then waits(key, id, window) end
+    if flags % 2 == 1 then waits(key, id, session, window) end
     return outcome(BUSY, left)
   elseif revoked(stored) then
     return outcome(REVOKED, left)
@@ -162,7 +181,9 @@ end
 
 function on.R(key, words)
   no_longer_waits(key, words:sub(2, 17))
-  return on.F(key, words)
+  local result, err = on.F(key, words)
+  if not err and result:byte(1) == RELEASED then tell_the_first(key) end
+  return result, err
 end
 
 function on.V(key, words)
@@ -171,6 +192,7 @@ function on.V(key, words)
   if not stored then return outcome(NOT_HELD) end
   if words:sub(2) == '!' then
     err = error_of(redis.pcall('DEL', key))
+    if not err then tell_the_first(key) end
   elseif stored:sub(1, 4) == 'hf1:' then
     err = error_of(redis.pcall('SET', key, stored:sub(1, 20) .. 'r' .. stored:sub(22), 'KEEPTTL'))
   else

@@ -54,12 +54,13 @@ Kind kind_of(const core::Outcome& said) {
 }  // namespace
 
 RedlockTurn::RedlockTurn(const RedlockOptions& options, const engine::EngineOptions& client,
-                         std::vector<std::unique_ptr<RedlockNode>> nodes)
+                         std::vector<std::unique_ptr<RedlockNode>> nodes, RedlockHints& hints)
     : options_{options},
       client_{client},
       script_{kRedlockScript},
       party_{pack_party(client.party)},
       nodes_{std::move(nodes)},
+      hints_{hints},
       events_{epoll_create1(EPOLL_CLOEXEC)},
       watched_(nodes_.size()) {}
 

@@ -14,6 +14,7 @@
 #include "engine/driver.h"
 #include "engine/engine.h"
 #include "engines/redis/redis_script.h"
+#include "engines/redlock/redlock_hints.h"
 #include "engines/redlock/redlock_node.h"
 
 namespace holdfast::engines {
@@ -23,8 +24,9 @@ namespace holdfast::engines {
 // did not is released everywhere, without waiting for that.
 class RedlockTurn : public engine::Conversation {
  public:
+  // `hints` are wanted once somebody waits.
   RedlockTurn(const RedlockOptions& options, const engine::EngineOptions& client,
-              std::vector<std::unique_ptr<RedlockNode>> nodes);
+              std::vector<std::unique_ptr<RedlockNode>> nodes, RedlockHints& hints);
 
   void begin(std::span<const core::Command> batch, engine::Done done);
 
@@ -64,6 +66,7 @@ class RedlockTurn : public engine::Conversation {
   void judge_release(std::size_t index, const core::RequestId& id);
   void judge_look(std::size_t index);
   void deny(std::size_t index, const core::Acquire& asked);
+  void wait_with(const core::Acquire& asked);
   void after_writing(base::Time now);
   void let_go(std::size_t index, const core::RequestId& id);
   void append_head(std::string& call, std::string_view young) const;
@@ -77,6 +80,7 @@ class RedlockTurn : public engine::Conversation {
   const RedisScript script_;
   const std::string party_;
   std::vector<std::unique_ptr<RedlockNode>> nodes_;
+  RedlockHints& hints_;
   base::FileDescriptor events_;  // an epoll of the nodes' sockets
   struct Watched {
     int fd = -1;

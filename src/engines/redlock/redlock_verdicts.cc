@@ -91,7 +91,7 @@ void RedlockTurn::judge_release(std::size_t index, const core::RequestId& id) {
   held_.erase(id);
   outcome.status = gave_back ? Status::released : Status::not_held;
   if (const auto* requeue = std::get_if<core::Requeue>(&batch_[index].operation)) {
-    hopefuls_.insert_or_assign(requeue->next.id, requeue->next);
+    wait_with(requeue->next);
     outcome = {.status = Status::queued,
                .look_again = base::random_between(kStepAside / 2, kStepAside),
                .gave_back = gave_back};
@@ -143,12 +143,17 @@ void RedlockTurn::judge_acquire(std::size_t index, const core::Acquire& asked, b
   }
 }
 
+void RedlockTurn::wait_with(const core::Acquire& asked) {
+  hopefuls_.insert_or_assign(asked.id, asked);
+  hints_.start();
+}
+
 void RedlockTurn::deny(std::size_t index, const core::Acquire& asked) {
   if (!asked.queue) {
     outcomes_[index].status = Status::busy;
     return;
   }
-  hopefuls_.insert_or_assign(asked.id, asked);
+  wait_with(asked);
   const base::Duration pause = base::random_between(kShortestRetry, kLongestRetry);
   const base::Duration expiry = items_[index].quorum.look_again();
   outcomes_[index] = {
