@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# ./dev bench [--write] [ENGINE...] [SCENARIO...]: the scenarios beside their baselines.
-# --write makes docs/benchmarks.md anew. Leave the machine alone meanwhile.
+# ./dev bench [--write] [--peers|--curves|--all] [ENGINE...] [SCENARIO...]: the scenarios beside their
+# baselines, other people's locks (bench/peers), growth; see tools/bench.
+# --write puts what was measured into docs/benchmarks.md. Leave the machine alone meanwhile.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=tools/common.sh
@@ -12,7 +13,7 @@ arguments=()
 for argument in "$@"; do
   [[ $argument == --write ]] && arguments+=(--write docs/benchmarks.md) || arguments+=("$argument")
 done
-tools/bench.py build/dev "${arguments[@]}"
+python3 tools/bench build/dev "${arguments[@]}"
 if [[ $# -eq 0 ]]; then
   say "the pieces, without a store"
   build/dev/bench/bench_core --benchmark_min_time=0.2
