@@ -162,7 +162,7 @@ def run_ours(build, store, scenario, seconds, engine=None):
         # The middle, when all wait: it takes a while to come and to go. One command is the count's.
         rates = [(b[1] - a[1] - 1) / (b[0] - a[0]) for a, b in zip(counted, counted[1:])]
         found["commands_per_s"] = statistics.median(rates)
-        found["connections"] = max(each[2] for each in counted)
+        found["connections"] = statistics.median(each[2] for each in counted)
     return found
 
 
@@ -176,6 +176,8 @@ def run_baseline(build, store, name, seconds):
 def measure(build, engine, scenarios, seconds, rounds):
     ours, theirs = {}, {}
     with store_of(engine, build) as store:
+        subprocess.run([f"{build}/bin/holdfast", "init", "--url", store.url], check=True,
+                       capture_output=True)
         for turn in range(rounds):
             for scenario in scenarios:
                 if turn > 0 and scenario in ONCE:
