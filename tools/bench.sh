@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # ./dev bench [--write] [--peers|--curves|--all] [ENGINE...] [SCENARIO...]: the scenarios beside their
-# baselines, other people's locks (bench/peers), growth; see tools/bench.
+# baselines, other people's locks (bench/peers), growth; see tools/bench.py.
 # --write puts what was measured into docs/benchmarks.md. Leave the machine alone meanwhile.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -13,7 +13,7 @@ arguments=()
 for argument in "$@"; do
   [[ $argument == --write ]] && arguments+=(--write docs/benchmarks.md) || arguments+=("$argument")
 done
-python3 tools/bench build/dev "${arguments[@]}"
+tools/bench.py build/dev "${arguments[@]}"
 if [[ $# -eq 0 ]]; then
   say "the pieces, without a store"
   build/dev/bench/bench_core --benchmark_min_time=0.2

@@ -1,6 +1,7 @@
+#!/usr/bin/env python3
 """Runs the benchmark scenarios on stores of its own beside their baselines and peers.
 
-usage: tools/bench BUILD_DIRECTORY [--seconds S] [--rounds N] [--write FILE]
+usage: bench.py BUILD_DIRECTORY [--seconds S] [--rounds N] [--write FILE]
                    [--peers] [--curves] [--all] [ENGINE|SCENARIO...]
 
 Ours and the others take turns, N rounds; figures are medians. --peers measures other people's locks
@@ -10,8 +11,11 @@ puts what was measured, with date and machine, into its place in FILE (docs/benc
 
 import argparse
 import os
+import sys
 
-import curves
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "bench"))
+
+import curves  # noqa: E402
 import page
 import peers
 from measure import measure
