@@ -16,6 +16,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "proof.md"
+COLUMNS = ["engine", "date", "verdict", "seconds", "acquires", "granted", "faults",
+           "hand-overs between processes", "stale writes refused", "leases lost",
+           "release to entry p50 / p99 ms", "faults by kind"]
+SERVERS = {"SQLite": "libsqlite3-0", "MariaDB": "mariadb-server", "PostgreSQL": "postgresql-15",
+           "Redis": "redis-server", "ZooKeeper": "zookeeper", "etcd": "etcd-server"}
 
 
 def replace(section, text):
@@ -34,22 +39,35 @@ def machine():
             f"Linux {platform.release().split('-')[0]}, holdfast {version or 'unknown'}")
 
 
+def servers():
+    """The versions of the stores, as Debian knows them."""
+    found = []
+    for name, package in SERVERS.items():
+        asked = subprocess.run(["dpkg-query", "--show", "--showformat=${Version}", package],
+                               capture_output=True, text=True, check=False)
+        version = re.match(r"(?:\d+:)?([\d.]+)", asked.stdout)
+        if version:
+            found.append(f"{name} {version[1].rstrip('.')}")
+    return ", ".join(found)
+
+
 def number(value):
     return f"{value:,.0f}"
 
 
 def rows_of(reports):
-    """The table as it stands on the page: rows of engines that did not run now are kept."""
+    """The table as it stands on the page: rows of engines without a report are kept."""
     kept = {}
     for line in PAGE.read_text().splitlines():
         cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
-        if len(cells) == 11 and cells[0] not in ("engine", "---"):
+        if len(cells) == len(COLUMNS) and cells[0] not in ("engine", "---"):
             kept[cells[0]] = line
     for file in reports:
         report = json.loads(file.read_text())
         faults = ", ".join(f"{kind} {number(count)}" for kind, count in report["faults"].items())
+        day = datetime.date.fromtimestamp(file.stat().st_mtime).isoformat()
         kept[file.stem] = (
-            f"| {file.stem} | {report['verdict']} | {number(report['seconds'])} "
+            f"| {file.stem} | {day} | {report['verdict']} | {number(report['seconds'])} "
             f"| {number(report['operations'])} | {number(report['granted'])} "
             f"| {number(report['faults_total'])} | {number(report['hand_overs'])} "
             f"| {number(report['stale_writes_refused'])} | {number(report['leases_lost'])} "
@@ -62,11 +80,8 @@ def report(folder):
     reports = sorted(Path(folder).glob("*.json"))
     if not reports:
         sys.exit("no engine was tortured")
-    lines = [f"Last run: {machine()}.", "",
-             "| engine | verdict | seconds | acquires | granted | faults | hand-overs between "
-             "processes | stale writes refused | leases lost | release to entry p50 / p99 ms | "
-             "faults by kind |",
-             "|---|---|---|---|---|---|---|---|---|---|---|", *rows_of(reports), "",
+    lines = [f"Last run: {machine()}. {servers()}.", "",
+             f"| {' | '.join(COLUMNS)} |", "|---" * len(COLUMNS) + "|", *rows_of(reports), "",
              "Waits and hand-overs include those behind a dead or stopped holder: their p99 is "
              "about the length of a lease."]
     replace("torture", "\n".join(lines))

@@ -18,7 +18,7 @@ Other people's locks in the same scenarios, on the same server, in the same run,
 """
 CURVES = """## Growth
 
-What happens when there is more of it: [charts](charts), made by the script; both axes are logarithmic.
+What happens when there is more of it; both axes of the charts are logarithmic.
 """
 TAIL = """## Scenarios
 
