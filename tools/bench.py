@@ -19,6 +19,7 @@ import curves  # noqa: E402
 import page
 import peers
 from measure import measure
+from store_versions import all_versions, version_of
 from tables import chapter, table
 from targets import RATIOS, SCENARIOS
 
@@ -47,9 +48,9 @@ def arguments_of():
     return arguments
 
 
-def heading(arguments, engine=None):
-    return [f"{page.machine()}{page.versions(engine)}. Medians of {arguments.rounds} rounds of "
-            f"{arguments.seconds:g} s, in turn; the W and L scenarios once.", ""]
+def heading(arguments, stores, more=""):
+    return [f"{page.machine()}, {stores}. Medians of {arguments.rounds} rounds of "
+            f"{arguments.seconds:g} s{more}.", ""]
 
 
 def main():
@@ -68,18 +69,19 @@ def main():
             missed += not_met
             print("\n".join(["", f"{engine}:", "| scenario | what | measured | wanted | reached |",
                              "|---|---|---|---|---|", *rows, ""]), flush=True)
-            keep(engine, heading(arguments, engine) + chapter(engine, rows, ours, theirs))
+            keep(engine, heading(arguments, version_of(engine), ", ours and the baseline in turn; the "
+                                 "W and L scenarios once") + chapter(engine, rows, ours, theirs))
     if arguments.all or arguments.peers:
         lines = peers.measure(arguments.build, arguments.engines, arguments.scenarios,
                               arguments.seconds, arguments.rounds)
         print("\n".join(["", *lines, ""]), flush=True)
-        keep("peers", heading(arguments) + lines)
+        keep("peers", heading(arguments, all_versions(), ", all in turn") + lines)
     if arguments.all or arguments.curves:
         charts = os.path.join(os.path.dirname(arguments.write), "charts") if arguments.write else None
         lines = curves.measure(arguments.build, arguments.engines, arguments.seconds,
                                arguments.rounds, charts)
         print("\n".join([*lines, ""]), flush=True)
-        keep("curves", heading(arguments) + lines)
+        keep("curves", heading(arguments, all_versions()) + lines)
     for line in missed:
         print(f"not reached: {line}")
 

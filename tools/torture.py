@@ -14,13 +14,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+from store_versions import all_versions
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "proof.md"
 COLUMNS = ["engine", "date", "verdict", "seconds", "acquires", "granted", "faults",
            "hand-overs between processes", "stale writes refused", "leases lost",
            "release to entry p50 / p99 ms", "faults by kind"]
-SERVERS = {"SQLite": "libsqlite3-0", "MariaDB": "mariadb-server", "PostgreSQL": "postgresql-15",
-           "Redis": "redis-server", "ZooKeeper": "zookeeper", "etcd": "etcd-server"}
 
 
 def replace(section, text):
@@ -37,18 +37,6 @@ def machine():
                              capture_output=True, text=True, check=False).stdout.strip()
     return (f"{datetime.date.today().isoformat()}, {os.cpu_count()} cores, "
             f"Linux {platform.release().split('-')[0]}, holdfast {version or 'unknown'}")
-
-
-def servers():
-    """The versions of the stores, as Debian knows them."""
-    found = []
-    for name, package in SERVERS.items():
-        asked = subprocess.run(["dpkg-query", "--show", "--showformat=${Version}", package],
-                               capture_output=True, text=True, check=False)
-        version = re.match(r"(?:\d+:)?([\d.]+)", asked.stdout)
-        if version:
-            found.append(f"{name} {version[1].rstrip('.')}")
-    return ", ".join(found)
 
 
 def number(value):
@@ -80,7 +68,7 @@ def report(folder):
     reports = sorted(Path(folder).glob("*.json"))
     if not reports:
         sys.exit("no engine was tortured")
-    lines = [f"Last run: {machine()}. {servers()}.", "",
+    lines = [f"Last run: {machine()}. {all_versions()}.", "",
              f"| {' | '.join(COLUMNS)} |", "|---" * len(COLUMNS) + "|", *rows_of(reports), "",
              "Waits and hand-overs include those behind a dead or stopped holder: their p99 is "
              "about the length of a lease."]

@@ -184,7 +184,9 @@ class Drawing {
          << "</title></line>";
     // Where many come together the list below and the titles tell.
     if (at - last_label_ >= kLabelWidth) {
-      out_ << R"(<text class="small" x=")" << at + 2 << "\" y=\"" << y + kBar + 12 << "\">"
+      const bool at_the_edge = at > kLabels + kWidth - kLabelWidth;
+      out_ << R"(<text class="small" x=")" << (at_the_edge ? at - 2 : at + 2) << "\" y=\""
+           << y + kBar + 12 << (at_the_edge ? R"(" text-anchor="end">)" : "\">")
            << escaped(to_string(event.kind)) << "</text>";
       last_label_ = at;
     }
@@ -207,10 +209,10 @@ std::string legend() {
       {"doubt", "may still hold; not looked at any more"},
       {"fault", "a fault is on"},
   }};
-  std::string html = "<p class=\"key\">";
+  std::string html = R"(<p class="key">)";
   for (const auto& [kind, meaning] : kMeanings) {
-    html += std::string{"<span><svg viewBox=\"0 0 14 14\"><rect class=\""} + kind +
-            "\" width=\"14\" height=\"14\"/></svg> " + meaning + "</span>";
+    html += std::string{R"(<span><svg viewBox="0 0 14 14"><rect class=")"} + kind +
+            R"(" width="14" height="14"/></svg> )" + meaning + "</span>";
   }
   return html + "</p>\n";
 }

@@ -18,7 +18,7 @@ class Curve:
 
 RATE, WAIT = ("cycles_per_s", "cycles/s"), ("p99_us", "p99 of a cycle, µs")
 CURVES = [
-    Curve("names", "names in use by 32 threads", "U32", "--names",
+    Curve("names", "names that 32 threads go through", "U32", "--names",
           [100, 1_000, 10_000, 100_000, 1_000_000], [RATE, WAIT]),
     Curve("threads", "threads of one process", "U1", "--threads",
           [1, 2, 4, 8, 16, 32, 64, 128, 256], [RATE, WAIT]),

@@ -5,7 +5,6 @@ import datetime
 import os
 import platform
 import re
-import sqlite3
 
 NOTHING = "Not measured yet.\n"
 HEAD = """# Benchmarks
@@ -41,10 +40,6 @@ def machine():
     return (f"{datetime.date.today().isoformat()}, {os.cpu_count()} cores "
             f"({models[0] if models else platform.machine()}), "
             f"Linux {platform.release().split('-')[0]}")
-
-
-def versions(engine):
-    return f", SQLite {sqlite3.sqlite_version}" if engine == "sqlite" else ""
 
 
 def sections_of(text):
