@@ -409,8 +409,8 @@ void MysqlSql::read_idle(std::string& packet, std::string_view after, std::size_
 }
 
 // In two statements, because one that sleeps while it has a table open keeps
-// everybody from altering that table. Whoever rings between the two interrupts
-// the first, which ends both.
+// everybody from altering that table. In one packet: who rings an idle connection
+// is not heard.
 void MysqlSql::sleep(std::string& packet, std::chrono::seconds time,
                      std::span<const Known> known) const {
   begin(packet);
@@ -427,9 +427,8 @@ void MysqlSql::sleep(std::string& packet, std::chrono::seconds time,
     }
     packet += ')';
   }
-  const std::string nonce = ",@holdfast_nonce='" + session_.hex() + "'";
-  packet += nonce + ";SET @holdfast_doze=SLEEP(IF(@holdfast_doze>0,0," +
-            std::to_string(time.count()) + "))" + nonce;
+  packet +=
+      ";SET @holdfast_doze=SLEEP(IF(@holdfast_doze>0,0," + std::to_string(time.count()) + "))";
 }
 
 void MysqlSql::note(std::string& packet, std::span<const core::Wake> wakes) const {
@@ -461,21 +460,49 @@ void MysqlSql::drop_old_notes(std::string& packet) const {
   packet += "DELETE FROM " + notes_ + " WHERE noted<" + now() + "-INTERVAL 1 DAY LIMIT 1000";
 }
 
+namespace {
+
+// A lock of the server's own that a doorbell's connection keeps: who has it is looked up
+// in an instant, where the list of processes is written anew for each who asks.
+std::string bell_of(const core::SessionId& session) {
+  return "'holdfast.bell." + session.hex() + "'";
+}
+
+// Runs the text that is the value of an expression.
+void execute(std::string& packet, const std::string& expression, bool on_mariadb) {
+  begin(packet);
+  packet += on_mariadb ? "EXECUTE IMMEDIATE " + expression
+                       : "SET @holdfast_text=" + expression +
+                             ";PREPARE holdfast_text FROM @holdfast_text;EXECUTE holdfast_text";
+}
+
+void kill(std::string& packet, const std::string& what, bool on_mariadb) {
+  execute(packet, "IF(@holdfast_bell IS NULL,'DO 0',CONCAT('" + what + " ',@holdfast_bell))",
+          on_mariadb);
+}
+
+}  // namespace
+
+void MysqlSql::hang(std::string& packet, bool on_mariadb) const {
+  const std::string bell = bell_of(session_);
+  begin(packet);
+  packet += "SET @holdfast_bell=IF(GET_LOCK(" + bell + ",0),NULL,IS_USED_LOCK(" + bell + "))";
+  kill(packet, "KILL", on_mariadb);
+  packet += ";DO IF(@holdfast_bell IS NULL,1,GET_LOCK(" + bell + ",1))";
+}
+
+void MysqlSql::as_one(std::string& packet, bool on_mariadb) {
+  if (on_mariadb) {
+    packet = "BEGIN NOT ATOMIC " + packet + ";END";
+  }
+}
+
+// If the sleep ends by itself in between, another statement of that same doorbell is
+// interrupted instead: it looks again.
 void MysqlSql::wake(std::string& packet, const core::SessionId& session, bool on_mariadb) {
   begin(packet);
-  // MariaDB numbers statements: a number that is over ends nothing else. On
-  // MySQL what remains is that the sleep ends by itself in between, and the
-  // next statement of that same doorbell is interrupted instead.
-  const std::string id = on_mariadb ? "QUERY_ID" : "ID";
-  const std::string kill = on_mariadb ? "KILL QUERY ID " : "KILL QUERY ";
-  packet += "SET @holdfast_bell=(SELECT " + id +
-            " FROM information_schema.PROCESSLIST WHERE INFO LIKE 'SET @holdfast_doze=%" +
-            session.hex() + "%' LIMIT 1)";
-  const std::string statement =
-      "IF(@holdfast_bell IS NULL,'DO 0',CONCAT('" + kill + "',@holdfast_bell))";
-  packet += on_mariadb ? ";EXECUTE IMMEDIATE " + statement
-                       : ";SET @holdfast_bell=" + statement +
-                             ";PREPARE holdfast_bell FROM @holdfast_bell;EXECUTE holdfast_bell";
+  packet += "SET @holdfast_bell=IS_USED_LOCK(" + bell_of(session) + ")";
+  kill(packet, "KILL QUERY", on_mariadb);
 }
 
 std::vector<std::string> MysqlSql::schema() const {

@@ -1,6 +1,7 @@
 #include "engines/postgres/postgres_batch.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "engine/batch.h"
@@ -52,11 +53,12 @@ core::Operation in_microseconds(core::Operation operation) {
 
 }  // namespace
 
-Batch::Batch(const Shared& shared, Session& session, Doorbell& doorbell,
+Batch::Batch(const Shared& shared, Session& session, Doorbell& doorbell, KnownNames& known,
              std::span<const core::Command> commands)
     : shared_{shared},
       session_{session},
       doorbell_{doorbell},
+      known_{known},
       commands_{commands},
       give_up_{base::BootClock::now() + shared.options.timeout},
       outcomes_(commands.size()) {}
@@ -151,6 +153,57 @@ Batch::Entries Batch::on(Way way) {
   return found;
 }
 
+// What can go together, in one statement and one commit: if there is more than one kind.
+Batch::Entries Batch::exchangeable() {
+  Entries found;
+  std::set<Way> kinds;
+  for (auto& [key, entry] : entries_) {
+    if (entry.way == Way::release || entry.way == Way::renew ||
+        (entry.way == Way::take && known_.contains(key))) {
+      found.push_back(&entry);
+      kinds.insert(entry.way);
+    }
+  }
+  return kinds.size() > 1 ? found : Entries{};
+}
+
+Call Batch::exchange_call(const Entries& entries) const {
+  const bool release_first = entries.front()->from == Way::release;
+  const Entry& given = *entries[release_first ? 0 : 1];
+  const Entry& taken = *entries[release_first ? 1 : 0];
+  if (entries.size() == 2 && given.from == Way::release && taken.from == Way::take) {
+    const auto& release = std::get<core::Release>(commands_[given.commands.front()].operation);
+    const auto& acquire = std::get<core::Acquire>(commands_[taken.commands.front()].operation);
+    const Party& party = shared_.client.party;
+    return {.sql = &shared_.sql.swap,
+            .values = {shared_.test_time(), given.key, binary(release.id), taken.key,
+                       binary(acquire.id), binary(acquire.session), binary(acquire.ttl),
+                       escaped(party.label), escaped(party.host), binary(party.pid)}};
+  }
+  ArrayOf names{Element::text};
+  ArrayOf kinds{Element::int4};
+  ArrayOf requests{Element::uuid};
+  ArrayOf sessions{Element::uuid};
+  ArrayOf ttls{Element::interval};
+  for (const Entry* entry : entries) {
+    const core::Operation& operation = commands_[entry->commands.front()].operation;
+    const auto* acquire = std::get_if<core::Acquire>(&operation);
+    const auto* release = std::get_if<core::Release>(&operation);
+    names.add(entry->key);
+    kinds.add(std::int32_t{acquire != nullptr ? 2 : release != nullptr ? 0 : 1});
+    requests.add(acquire != nullptr   ? acquire->id
+                 : release != nullptr ? release->id
+                                      : std::get<core::Renew>(operation).id);
+    sessions.add(acquire != nullptr ? acquire->session : core::SessionId{});
+    ttls.add(acquire != nullptr ? acquire->ttl : core::Duration{});
+  }
+  const Party& party = shared_.client.party;
+  return {.sql = &shared_.sql.exchange,
+          .values = {shared_.test_time(), names.bytes(), kinds.bytes(), requests.bytes(),
+                     sessions.bytes(), ttls.bytes(), escaped(party.label), escaped(party.host),
+                     binary(party.pid)}};
+}
+
 Call Batch::take_call(const Entries& entries) const {
   ArrayOf names{Element::text};
   ArrayOf requests{Element::uuid};
@@ -208,12 +261,19 @@ Call Batch::read_call(const Entries& entries) const {
 
 // The short ways, and the reads for the long one, in one round trip.
 Talk<bool> Batch::first_round() {
+  const Entries exchanged = exchangeable();
+  for (Entry* entry : exchanged) {
+    entry->from = std::exchange(entry->way, Way::exchange);
+  }
   const Entries releases = on(Way::release);
   const Entries renewals = on(Way::renew);
   const Entries takes = on(Way::take);
   const Entries requeues = on(Way::requeue);
   const Entries reads = on(Way::record);
   std::vector<Call> calls;
+  if (!exchanged.empty()) {
+    calls.push_back(exchange_call(exchanged));
+  }
   if (!releases.empty()) {
     calls.push_back(change_call(releases, shared_.sql.release_one, shared_.sql.release));
   }
@@ -231,7 +291,7 @@ Talk<bool> Batch::first_round() {
   }
   const auto results = co_await session_.exchange(std::move(calls));
   std::size_t next = 0;
-  for (const Entries* entries : {&releases, &renewals, &takes, &reads}) {
+  for (const Entries* entries : {&exchanged, &releases, &renewals, &takes, &reads}) {
     if (!entries->empty()) {
       take_rows(*entries, results[next++], entries == &reads);
     }
@@ -274,6 +334,7 @@ void Batch::take_rows(const Entries& entries, const Result<Rows>& rows, bool rea
   for (int i = 0; i < rows->size(); ++i) {
     if (const auto found = entries_.find(std::string{rows->text(i, kName)});
         found != entries_.end()) {
+      known_.add(found->first);
       settle_short_way(found->second, *rows, i);
     }
   }
