@@ -156,6 +156,8 @@ class JobTables : public ::testing::TestWithParam<Kind> {
     how.again_after = 300ms;
     std::mutex mutex;
     std::map<std::string, int> accepted;
+    std::atomic<int> claims = 0;
+    std::atomic<int> deaths = 0;
     std::vector<std::jthread> threads;
     for (int i = 0; i < workers; ++i) {
       threads.emplace_back([&, i] {
@@ -165,7 +167,8 @@ class JobTables : public ::testing::TestWithParam<Kind> {
           auto claimed = connection->claim(how, 5);
           ASSERT_TRUE(claimed) << claimed.error();
           if (claimed->keys.empty()) std::this_thread::sleep_for(20ms);
-          if (dice() % 10 == 0) {
+          if (claims++ == 3 || dice() % 10 == 0) {
+            ++deaths;
             connection = jobs().connect();  // it died; its rows come back by themselves
             continue;
           }
@@ -182,6 +185,7 @@ class JobTables : public ::testing::TestWithParam<Kind> {
       });
     }
     threads.clear();
+    EXPECT_GT(deaths, 0);
     EXPECT_EQ(accepted.size(), static_cast<std::size_t>(rows));
     for (const auto& [key, times] : accepted) EXPECT_EQ(times, 1) << key;
     EXPECT_EQ(jobs().count("status = 'done'"), rows);
@@ -276,6 +280,29 @@ TEST_P(JobTables, NamesAreQuotedAndCheckedAndValuesBound) {
   sly.key = "id` = \"id; DROP TABLE jobs; --";
   EXPECT_FALSE(worker->claim(sly, 1));
   EXPECT_EQ(jobs().count("status = 'open'"), 1);
+}
+
+TEST_P(JobTables, AWorkerThatComesTooLateIsRefused) {
+  jobs().create(1);
+  JobTable how = table();
+  how.claimed_at = "claimed_at";
+  how.again_after = 1ms;
+  auto slow = jobs().connect();
+  auto quick = jobs().connect();
+  const auto first = slow->claim(how, 1);
+  ASSERT_TRUE(first) << first.error();
+  ASSERT_THAT(first->keys, ElementsAre("0"));
+  std::string claim;
+  ASSERT_TRUE(eventually([&] {
+    const auto again = quick->claim(how, 1);
+    claim = again && !again->keys.empty() ? again->claim : "";
+    return !claim.empty();
+  }));
+  const auto late = slow->complete(how, first->claim, "0");
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().code, ErrorCode::lease_lost) << late.error();
+  EXPECT_TRUE(quick->complete(how, claim, "0"));
+  EXPECT_EQ(jobs().count("status = 'done'"), 1);
 }
 
 TEST_P(JobTables, EachRowIsCompletedExactlyOnceThoughWorkersDie) {

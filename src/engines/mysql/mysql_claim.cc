@@ -200,15 +200,24 @@ Result<void> complete_job(st_mysql* connection, const JobTable& table, std::stri
   if (status == table.taken || status == table.open) {
     return fail(ErrorCode::invalid_argument, "status must differ from open and taken");
   }
-  MysqlStatement update{connection};
-  auto done =
-      update.run("UPDATE " + names->table + " SET " + names->status + " = ? WHERE " + names->key +
-                     " = ? AND " + names->claimed_by + " = ? AND " + names->status + " = ?",
-                 {std::string{status}, std::string{key}, std::string{claim}, table.taken});
-  if (!done) {
-    return done;
+  const std::string text = "UPDATE " + names->table + " SET " + names->status + " = ? WHERE " +
+                           names->key + " = ? AND " + names->claimed_by + " = ? AND " +
+                           names->status + " = ?";
+  const Values values{std::string{status}, std::string{key}, std::string{claim}, table.taken};
+  // In a transaction of the caller's a collision has undone the whole of it.
+  const int attempts = is_in_transaction(connection) ? 1 : kAttempts;
+  Result<std::uint64_t> changed;
+  for (int attempt = 0; attempt < attempts; ++attempt) {
+    MysqlStatement update{connection};
+    changed = update.run(text, values).map([&] { return update.rows_changed(); });
+    if (changed || !is_collision(changed.error())) {
+      break;
+    }
   }
-  if (update.rows_changed() != 1) {
+  if (!changed) {
+    return tl::unexpected{std::move(changed.error())};
+  }
+  if (*changed != 1) {
     return fail(ErrorCode::lease_lost, "the job is not ours any more: somebody else took it over");
   }
   return {};
