@@ -53,6 +53,9 @@ Versioned Client::versioned(std::string name) {
 }
 
 Result<void> Client::flush(Duration at_most) {
+  if (at_most < Duration::zero()) {
+    return fail(ErrorCode::invalid_argument, "at_most is negative; use zero not to wait at all");
+  }
   return service_->flush(at_most);
 }
 
