@@ -70,12 +70,13 @@ class Lease {
   // after lease_lost.
   // busy: another reader waits for the same (at once: one of the two must
   // release, or both wait for ever), or others read and wait is zero.
-  // timed_out, cancelled; lease_lost; unsupported; unavailable, outcome_unknown.
+  // timed_out, cancelled; lease_lost; unsupported; outcome_unknown; unavailable:
+  // also after an earlier outcome_unknown of this lease, which may come true late.
   Result<void> upgrade(std::optional<Duration> wait = std::nullopt,
                        const std::stop_token& stop = {});
   // The writer becomes a reader and lets other readers in; the token stays.
-  // lease_lost; unsupported; unavailable; outcome_unknown: a reader, or perhaps
-  // still the writer.
+  // lease_lost; unsupported; unavailable: still the writer; outcome_unknown: a
+  // reader, or perhaps still the writer.
   Result<void> downgrade();
 
   // Hands the lock to whoever calls Client::adopt() with the code, in this
