@@ -12,7 +12,6 @@ namespace {
 
 constexpr unsigned kNames = 100;
 constexpr unsigned kContenders = 16;
-constexpr std::chrono::milliseconds kBetweenHandOvers{700};
 
 using Statements = std::vector<std::string>;
 
