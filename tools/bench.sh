@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# ./dev bench [--write] [ENGINE...] [SCENARIO...]: the scenarios beside their baselines.
-# --write makes docs/benchmarks.md anew. Leave the machine alone meanwhile.
+# ./dev bench [--write] [--peers|--curves|--all] [ENGINE...] [SCENARIO...]: the scenarios beside their
+# baselines, other people's locks (bench/peers), growth; see tools/bench.py.
+# --write puts what was measured into docs/benchmarks.md. Leave the machine alone meanwhile.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=tools/common.sh

@@ -14,8 +14,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+from store_versions import all_versions
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "proof.md"
+COLUMNS = ["engine", "date", "verdict", "seconds", "acquires", "granted", "faults",
+           "hand-overs between processes", "stale writes refused", "leases lost",
+           "release to entry p50 / p99 ms", "faults by kind"]
 
 
 def replace(section, text):
@@ -39,17 +44,18 @@ def number(value):
 
 
 def rows_of(reports):
-    """The table as it stands on the page: rows of engines that did not run now are kept."""
+    """The table as it stands on the page: rows of engines without a report are kept."""
     kept = {}
     for line in PAGE.read_text().splitlines():
         cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
-        if len(cells) == 11 and cells[0] not in ("engine", "---"):
+        if len(cells) == len(COLUMNS) and cells[0] not in ("engine", "---"):
             kept[cells[0]] = line
     for file in reports:
         report = json.loads(file.read_text())
         faults = ", ".join(f"{kind} {number(count)}" for kind, count in report["faults"].items())
+        day = datetime.date.fromtimestamp(file.stat().st_mtime).isoformat()
         kept[file.stem] = (
-            f"| {file.stem} | {report['verdict']} | {number(report['seconds'])} "
+            f"| {file.stem} | {day} | {report['verdict']} | {number(report['seconds'])} "
             f"| {number(report['operations'])} | {number(report['granted'])} "
             f"| {number(report['faults_total'])} | {number(report['hand_overs'])} "
             f"| {number(report['stale_writes_refused'])} | {number(report['leases_lost'])} "
@@ -62,11 +68,8 @@ def report(folder):
     reports = sorted(Path(folder).glob("*.json"))
     if not reports:
         sys.exit("no engine was tortured")
-    lines = [f"Last run: {machine()}.", "",
-             "| engine | verdict | seconds | acquires | granted | faults | hand-overs between "
-             "processes | stale writes refused | leases lost | release to entry p50 / p99 ms | "
-             "faults by kind |",
-             "|---|---|---|---|---|---|---|---|---|---|---|", *rows_of(reports), "",
+    lines = [f"Last run: {machine()}. {all_versions()}.", "",
+             f"| {' | '.join(COLUMNS)} |", "|---" * len(COLUMNS) + "|", *rows_of(reports), "",
              "Waits and hand-overs include those behind a dead or stopped holder: their p99 is "
              "about the length of a lease."]
     replace("torture", "\n".join(lines))

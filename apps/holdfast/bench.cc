@@ -1,5 +1,6 @@
 #include "bench.h"
 
+#include <charconv>
 #include <iostream>
 #include <memory>
 #include <random>
@@ -17,6 +18,7 @@ namespace {
 struct Options {
   std::string scenarios = kUsualScenarios;
   Duration duration = std::chrono::seconds{5};
+  Size size;
   bool worker = false;
 };
 
@@ -32,6 +34,20 @@ Result<void> read_duration(const std::string& value, Duration& duration) {
   }
   duration = *parsed;
   return {};
+}
+
+Reader number_up_to(std::uint32_t most, std::optional<std::uint32_t>& number) {
+  return [most, &number](const std::string& value) -> Result<void> {
+    std::uint32_t read = 0;
+    const char* const end = value.data() + value.size();
+    const auto [last, failure] = std::from_chars(value.data(), end, read);
+    if (failure != std::errc{} || last != end || read == 0 || read > most) {
+      return fail(ErrorCode::invalid_argument,
+                  "'" + value + "' is no number from 1 to " + std::to_string(most));
+    }
+    number = read;
+    return {};
+  };
 }
 
 std::string random_prefix() {
@@ -79,7 +95,7 @@ int run(const Context& context, const Options& options) {
     if (!context.json) {
       std::cerr << scenario->name << ": " << scenario->what << '\n';
     }
-    auto row = measure(*scenario, {*url, "", options.duration}, store);
+    auto row = measure(*scenario, {*url, "", options.duration, options.size}, store);
     if (!row) {
       return report(context, row.error());
     }
@@ -96,8 +112,10 @@ int run(const Context& context, const Options& options) {
 constexpr const char* kExamples =
     R"(Measures your own store through the library, with locks of its own under a
 random prefix, and frees them all. Scenarios:
-  U1, U32   lock+unlock cycles/s by 1 or 32 threads, each on 100 names of its own
+  U1, U32   lock+unlock cycles/s by 1 or 32 threads, each on 100 names of its own;
+            U8, U128
   C16       16 threads, one name: hand-overs/s, largest share over the mean
+  Q100      100 callbacks, one name, let go at once and line up again: hand-overs/s
   H4        4 processes, one name, 1 ms of work: gap between two, overtakes
   P2        a process that sleeps in the queue is let in every 700 ms: how late
   W100      100 threads wait for a held lock: processor time, wake-ups
@@ -108,6 +126,7 @@ Examples:
   holdfast bench
   holdfast bench --url sqlite:/srv/app/locks.db --scenario U1,P2 --seconds 10
   holdfast bench --scenario L100k --json
+  holdfast bench --scenario U32 --names 1000000
 )";
 
 }  // namespace
@@ -123,6 +142,12 @@ void register_bench(CommandLine& line, const Context& context) {
               [options](const std::string& value) {
                 return bench::read_duration(value, options->duration);
               })
+      .option("--threads", "N", "In U and C scenarios, instead of what their names say",
+              bench::number_up_to(1024, options->size.threads))
+      .option("--names", "N", "In U scenarios, for all threads; default 100 a thread",
+              bench::number_up_to(10'000'000, options->size.names))
+      .option("--waiters", "N", "In W and Q scenarios, a process",
+              bench::number_up_to(100'000, options->size.waiters))
       .hidden_flag("--worker", options->worker)
       .examples(bench::kExamples)
       .action([&context, options] { return bench::run(context, *options); });

@@ -5,6 +5,7 @@
 #include <holdfast/options.h>
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,10 +15,19 @@ namespace holdfast::command::bench {
 
 using Clock = std::chrono::steady_clock;  // one clock for all processes of a machine
 
+// Other numbers than those that a scenario is named after, to see what grows
+// with them.
+struct Size {
+  std::optional<std::uint32_t> threads;  // of U and C
+  std::optional<std::uint32_t> names;    // of U, of all threads together
+  std::optional<std::uint32_t> waiters;  // of W and Q
+};
+
 struct Plan {
   std::string url;
   std::string prefix;  // of every name used: random, so that nobody else's locks are touched
   Duration duration{};
+  Size size;
 };
 
 struct Figure {
@@ -27,10 +37,12 @@ struct Figure {
 };
 using Figures = std::vector<Figure>;
 
-// Lock and unlock, each thread on names of its own: U1, U32.
-Result<Figures> measure_cycles(const Plan& plan, std::uint32_t threads);
+// Lock and unlock, each thread on names of its own: U1, U8, U32, U128.
+Result<Figures> measure_cycles(const Plan& plan, std::uint32_t usual_threads);
 // All threads want one name: C16.
-Result<Figures> measure_contention(const Plan& plan, std::uint32_t threads);
+Result<Figures> measure_contention(const Plan& plan, std::uint32_t usual_threads);
+// Callbacks that want one name, let go at once and line up again: Q100.
+Result<Figures> measure_queue(const Plan& plan, std::uint32_t usual_waiters);
 // Processes that want one name, a millisecond of work, and again: H4.
 Result<Figures> measure_rotation(const Plan& plan, std::uint32_t processes);
 // A hand-over to a sleeping process every 700 ms: P2.
@@ -45,7 +57,7 @@ struct Waiting {
   Names names = Names::one;
   By by = By::callbacks;
 };
-Result<Figures> measure_waiting(const Plan& plan, const Waiting& waiting);
+Result<Figures> measure_waiting(const Plan& plan, const Waiting& usual);
 
 // Many locks held at once by one process: L100k.
 Result<Figures> measure_leases(const Plan& plan, std::uint32_t leases);
@@ -56,6 +68,8 @@ Result<bool> work();
 
 // Of sorted values: the nearest rank.
 double percentile(const std::vector<double>& sorted, double share);
+// The median and the 99th percentile of durations in ns, shown as µs.
+Figures latencies(std::vector<double> ns, const std::string& what);
 double seconds(Clock::duration duration);
 
 }  // namespace holdfast::command::bench

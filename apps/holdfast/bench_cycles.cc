@@ -1,4 +1,4 @@
-// U1, U32, C16: threads of one process.
+// U1 to U128, C16: threads of one process.
 
 #include <algorithm>
 #include <atomic>
@@ -15,6 +15,8 @@ namespace holdfast::command::bench {
 namespace {
 
 constexpr std::size_t kNamesOfAThread = 100;
+// Every so many cycles are timed: reading the clock is not what is measured.
+constexpr std::uint64_t kTimed = 8;
 
 struct Tally {
   double elapsed = 0;          // seconds
@@ -65,21 +67,38 @@ Result<void> cycle(Client& client, const std::string& name) {
   return client.acquire(name).map([](const Lease&) {});
 }
 
+// The names that each thread goes through.
+std::vector<std::vector<std::string>> names_of(const Plan& plan, std::uint32_t threads) {
+  const std::size_t each =
+      plan.size.names ? std::max<std::size_t>(1, *plan.size.names / threads) : kNamesOfAThread;
+  std::vector<std::vector<std::string>> names(threads);
+  for (std::uint32_t thread = 0; thread < threads; ++thread) {
+    for (std::size_t i = 0; i < each; ++i) {
+      names[thread].push_back(plan.prefix + std::to_string(thread) + ":" + std::to_string(i));
+    }
+  }
+  return names;
+}
+
 }  // namespace
 
-Result<Figures> measure_cycles(const Plan& plan, std::uint32_t threads) {
+Result<Figures> measure_cycles(const Plan& plan, std::uint32_t usual_threads) {
+  const std::uint32_t threads = plan.size.threads.value_or(usual_threads);
   auto client = Client::open(plan.url);
   if (!client) {
     return tl::unexpected{std::move(client.error())};
   }
-  std::vector<std::vector<std::string>> names(threads);
-  for (std::uint32_t thread = 0; thread < threads; ++thread) {
-    for (std::size_t i = 0; i < kNamesOfAThread; ++i) {
-      names[thread].push_back(plan.prefix + std::to_string(thread) + ":" + std::to_string(i));
-    }
-  }
+  const auto names = names_of(plan, threads);
+  std::vector<std::vector<double>> times(threads);
   const auto tally = repeat(plan.duration, threads, [&](std::uint32_t thread, std::uint64_t count) {
-    return cycle(*client, names[thread][count % kNamesOfAThread]);
+    const std::string& name = names[thread][count % names[thread].size()];
+    if (count % kTimed != 0) {
+      return cycle(*client, name);
+    }
+    const Clock::time_point began = Clock::now();
+    auto done = cycle(*client, name);
+    times[thread].push_back(std::chrono::duration<double, std::nano>{Clock::now() - began}.count());
+    return done;
   });
   if (!tally) {
     return tl::unexpected{tally.error()};
@@ -87,10 +106,19 @@ Result<Figures> measure_cycles(const Plan& plan, std::uint32_t threads) {
   if (auto flushed = client->flush(); !flushed) {
     return tl::unexpected{std::move(flushed.error())};
   }
-  return Figures{{"cycles_per_s", "lock+unlock cycles/s", tally->sum() / tally->elapsed}};
+  Figures figures{{"cycles_per_s", "lock+unlock cycles/s", tally->sum() / tally->elapsed}};
+  std::vector<double> all;
+  for (const std::vector<double>& each : times) {
+    all.insert(all.end(), each.begin(), each.end());
+  }
+  for (Figure& figure : latencies(std::move(all), "a cycle,")) {
+    figures.push_back(std::move(figure));
+  }
+  return figures;
 }
 
-Result<Figures> measure_contention(const Plan& plan, std::uint32_t threads) {
+Result<Figures> measure_contention(const Plan& plan, std::uint32_t usual_threads) {
+  const std::uint32_t threads = plan.size.threads.value_or(usual_threads);
   auto client = Client::open(plan.url);
   if (!client) {
     return tl::unexpected{std::move(client.error())};

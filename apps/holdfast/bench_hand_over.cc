@@ -41,12 +41,6 @@ pid_t first_in_line(Client& client, const std::string& name) {
   return lock && !lock->queue.empty() ? static_cast<pid_t>(lock->queue.front().party.pid) : 0;
 }
 
-Figures latencies(std::vector<double> nanoseconds, const std::string& what) {
-  std::sort(nanoseconds.begin(), nanoseconds.end());
-  return {{"p50_us", what + " p50, µs", percentile(nanoseconds, 0.5) / 1e3},
-          {"p99_us", what + " p99, µs", percentile(nanoseconds, 0.99) / 1e3}};
-}
-
 }  // namespace
 
 // --- H4

@@ -17,7 +17,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr Duration kTtl = 15s;
+constexpr Duration kTtl = 30s;  // what one gets who asks for none
 constexpr Duration kGlance = 1s;
 constexpr std::ptrdiff_t kAtOnce = 512;
 
@@ -42,7 +42,7 @@ Result<void> acquire_all(Client& client, const std::string& prefix, std::vector<
   std::optional<Error> trouble;
   for (std::size_t i = 0; i < leases.size(); ++i) {
     room.acquire();
-    client.acquire_then(prefix + std::to_string(i), {.ttl = kTtl}, [&, i](Result<Lease> result) {
+    client.acquire_then(prefix + std::to_string(i), {}, [&, i](Result<Lease> result) {
       if (result) {
         leases[i] = std::move(*result);
       } else {

@@ -27,6 +27,12 @@ double percentile(const std::vector<double>& sorted, double share) {
   return sorted[std::clamp<std::size_t>(rank, 1, sorted.size()) - 1];
 }
 
+Figures latencies(std::vector<double> ns, const std::string& what) {
+  std::sort(ns.begin(), ns.end());
+  return {{"p50_us", what + " p50, µs", percentile(ns, 0.5) / 1e3},
+          {"p99_us", what + " p99, µs", percentile(ns, 0.99) / 1e3}};
+}
+
 double seconds(Clock::duration duration) {
   return std::chrono::duration<double>{duration}.count();
 }

@@ -140,7 +140,9 @@ Result<void> wait_long(Board& board, Client& client, std::uint32_t worker) {
   return worker == 0 ? hold(board, client) : wait(board, client, board.slots.at(worker));
 }
 
-Result<Figures> measure_waiting(const Plan& plan, const Waiting& waiting) {
+Result<Figures> measure_waiting(const Plan& plan, const Waiting& usual) {
+  Waiting waiting = usual;
+  waiting.each = plan.size.waiters.value_or(usual.each);
   auto workers = Workers::start(plan, Job::wait, waiting.processes + 1,
                                 [&](Board& board) { board.waiting = waiting; });
   if (!workers) {

@@ -77,9 +77,9 @@ std::uint16_t port_of(const FileDescriptor& fd) {
 class FaultProxy::Impl {
  public:
   Impl(Target target, FileDescriptor reserved, FileDescriptor listener, FileDescriptor bell)
-      : target_{target},
-        reserved_{std::move(reserved)},
+      : reserved_{std::move(reserved)},
         port_{port_of(reserved_)},
+        targets_{target},
         listener_{std::move(listener)},
         bell_{std::move(bell)} {
     thread_ = std::thread{[this] { run(); }};
@@ -127,6 +127,11 @@ class FaultProxy::Impl {
       listen(listener_.get(), kBacklog);
     }
     ring();
+  }
+
+  void retarget(std::vector<Target> targets) {
+    const std::scoped_lock lock{mutex_};
+    targets_ = std::move(targets);
   }
 
   template <typename Look>
@@ -192,8 +197,8 @@ class FaultProxy::Impl {
       if (!client) {
         break;
       }
-      ++accepted_;
-      connections_.emplace_back(std::move(client), target_.address, target_.length);
+      const Target& target = targets_[accepted_++ % targets_.size()];
+      connections_.emplace_back(std::move(client), target.address, target.length);
     }
     if (doomed_ != nullptr) {
       connections_.remove_if([this](ProxyConnection& connection) {
@@ -211,13 +216,13 @@ class FaultProxy::Impl {
         [&](ProxyConnection& connection) { return !connection.step(rules_, now); });
   }
 
-  const Target target_;
   const FileDescriptor reserved_;  // keeps the port while nobody listens
   const std::uint16_t port_;
 
   mutable std::mutex mutex_;
   std::condition_variable settled_;
   ProxyRules rules_;
+  std::vector<Target> targets_;
   FileDescriptor listener_;
   FileDescriptor bell_;
   std::list<ProxyConnection> connections_;
@@ -248,6 +253,22 @@ Result<std::unique_ptr<FaultProxy>> FaultProxy::start(const std::string& host, s
 
 std::uint16_t FaultProxy::port() const noexcept {
   return impl_->port();
+}
+
+Result<void> FaultProxy::retarget(const std::vector<Address>& targets) {
+  std::vector<Target> resolved;
+  for (const Address& each : targets) {
+    auto target = resolve(each.host, each.port);
+    if (!target) {
+      return tl::unexpected{std::move(target.error())};
+    }
+    resolved.push_back(*target);
+  }
+  if (resolved.empty()) {
+    return fail(ErrorCode::invalid_argument, "a proxy needs a target");
+  }
+  impl_->retarget(std::move(resolved));
+  return {};
 }
 
 void FaultProxy::delay(Way way, Duration time) {

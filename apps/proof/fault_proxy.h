@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace holdfast::proof {
 
@@ -39,6 +40,14 @@ class FaultProxy {
   FaultProxy& operator=(const FaultProxy&) = delete;
 
   std::uint16_t port() const noexcept;
+
+  struct Address {
+    std::string host;
+    std::uint16_t port = 0;
+  };
+  // New connections go to these in turn: one, as an address that moves at a
+  // fail-over; several, as a load balancer. unavailable: no such host.
+  Result<void> retarget(const std::vector<Address>& targets);
 
   // Every byte that arrives from now on passes that much later; zero: at once.
   void delay(Way way, Duration time);

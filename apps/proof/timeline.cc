@@ -1,6 +1,7 @@
 #include "proof/timeline.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <sstream>
 #include <utility>
@@ -23,6 +24,7 @@ svg { width: 100%; height: auto; border: 1px solid #d5dce4; border-radius: 6px; 
 .wait { fill: #b9c7d8 } .hold { fill: #2f7d4f } .doubt { fill: #d9a441 } .fault { fill: #d9534f22 }
 .mark { stroke: #1d2733; stroke-width: 1 } .axis { stroke: #d5dce4 }
 text { font: 12px system-ui, sans-serif; fill: #1d2733 } .small { font-size: 10px; fill: #5c6b7a }
+.key { display: flex; gap: 1.5em; flex-wrap: wrap } .key svg { width: 14px; border: 0 }
 pre { background: #f4f6f8; padding: 1em; overflow-x: auto; border-radius: 6px }
 @media (prefers-color-scheme: dark) {
   body { background: #14181d; color: #dbe2ea } svg { background: #1b2027; border-color: #333c47 }
@@ -182,7 +184,9 @@ class Drawing {
          << "</title></line>";
     // Where many come together the list below and the titles tell.
     if (at - last_label_ >= kLabelWidth) {
-      out_ << R"(<text class="small" x=")" << at + 2 << "\" y=\"" << y + kBar + 12 << "\">"
+      const bool at_the_edge = at > kLabels + kWidth - kLabelWidth;
+      out_ << R"(<text class="small" x=")" << (at_the_edge ? at - 2 : at + 2) << "\" y=\""
+           << y + kBar + 12 << (at_the_edge ? R"(" text-anchor="end">)" : "\">")
            << escaped(to_string(event.kind)) << "</text>";
       last_label_ = at;
     }
@@ -197,6 +201,22 @@ class Drawing {
   std::ostringstream out_;
 };
 
+// What the colours mean.
+std::string legend() {
+  constexpr std::array<std::pair<const char*, const char*>, 4> kMeanings{{
+      {"wait", "waits"},
+      {"hold", "certainly holds"},
+      {"doubt", "may still hold; not looked at any more"},
+      {"fault", "a fault is on"},
+  }};
+  std::string html = R"(<p class="key">)";
+  for (const auto& [kind, meaning] : kMeanings) {
+    html += std::string{R"(<span><svg viewBox="0 0 14 14"><rect class=")"} + kind +
+            R"(" width="14" height="14"/></svg> )" + meaning + "</span>";
+  }
+  return html + "</p>\n";
+}
+
 }  // namespace
 
 std::string timeline_page(const std::vector<Violation>& violations, const History& history,
@@ -206,6 +226,7 @@ std::string timeline_page(const std::vector<Violation>& violations, const Histor
           "content=\"width=device-width\">\n<title>"
        << escaped(title) << "</title>\n<style>" << kStyle << "</style>\n<h1>" << escaped(title)
        << "</h1>\n";
+  page << (violations.empty() ? "" : legend());
   if (violations.empty()) {
     page << "<p>No property was violated.</p>\n";
   }

@@ -1,51 +1,25 @@
 // MySQL or MariaDB by hand: what a lock costs with plain statements.
-#include <mariadb/mysql.h>
-
 #include <algorithm>
 #include <memory>
 #include <thread>
 
 #include "baselines.h"
+#include "mysql_connection.h"
 
 namespace baselines {
 namespace {
 
 constexpr std::size_t kNames = 100;
-// As `holdfast bench` waits between hand-overs: processors and caches are cold.
-constexpr std::chrono::milliseconds kBetweenHandOvers{700};
-
-class Connection {
- public:
-  explicit Connection(const std::string& port) : mysql_{mysql_init(nullptr)} {
-    if (mysql_real_connect(mysql_, "127.0.0.1", "app", "", "holdfast",
-                           static_cast<unsigned>(std::stoul(port)), nullptr, 0) == nullptr) {
-      give_up(mysql_error(mysql_));
-    }
-  }
-  ~Connection() { mysql_close(mysql_); }
-  Connection(const Connection&) = delete;
-  Connection& operator=(const Connection&) = delete;
-
-  void run(const std::string& sql) {
-    if (mysql_real_query(mysql_, sql.data(), sql.size()) != 0) {
-      give_up(mysql_error(mysql_));
-    }
-    mysql_free_result(mysql_store_result(mysql_));
-  }
-
- private:
-  MYSQL* mysql_;
-};
 
 }  // namespace
 
 double mysql_cycles(const std::string& port, unsigned threads, double seconds) {
-  Connection owner{port};
+  MysqlConnection owner{port};
   owner.run("DROP TABLE IF EXISTS bench_by_hand");
   owner.run("CREATE TABLE bench_by_hand (name VARBINARY(255) PRIMARY KEY, owner BINARY(16))");
-  std::vector<std::unique_ptr<Connection>> connections;
+  std::vector<std::unique_ptr<MysqlConnection>> connections;
   for (unsigned thread = 0; thread < threads; ++thread) {
-    connections.push_back(std::make_unique<Connection>(port));
+    connections.push_back(std::make_unique<MysqlConnection>(port));
   }
   const double rate = repeat(seconds, threads, [&](unsigned thread, std::size_t i) {
     const std::string name = std::to_string(thread) + ":" + std::to_string(i % kNames);
@@ -58,9 +32,16 @@ double mysql_cycles(const std::string& port, unsigned threads, double seconds) {
   return rate;
 }
 
+double mysql_cold_write(const std::string& port, double seconds) {
+  MysqlConnection connection{port};
+  connection.run("CREATE TABLE IF NOT EXISTS bench_cold (id INT PRIMARY KEY, n INT)");
+  connection.run("INSERT IGNORE INTO bench_cold VALUES (1,0)");
+  return repeat_cold(seconds, [&] { connection.run("UPDATE bench_cold SET n=n+1 WHERE id=1"); });
+}
+
 double mysql_wake_up(const std::string& port, double seconds) {
-  Connection holder{port};
-  Connection waiter{port};
+  MysqlConnection holder{port};
+  MysqlConnection waiter{port};
   holder.run("CREATE TABLE IF NOT EXISTS bench_row (id INT PRIMARY KEY)");
   holder.run("INSERT IGNORE INTO bench_row VALUES (1)");
   std::vector<double> gaps;

@@ -30,6 +30,19 @@ TEST_F(Bench, CountsCyclesAndHandOversOfThreads) {
   EXPECT_TRUE(is_idle());
 }
 
+TEST_F(Bench, TakesOtherNumbersThanTheScenarioIsNamedAfter) {
+  const auto called = call({"bench", "--scenario", "U32,C16,Q100", "--threads", "2", "--names", "7",
+                            "--waiters", "5", "--seconds", "0.1", "--json"});
+  ASSERT_EQ(called.status, 0) << called.err;
+  const bj::value report = bj::parse(called.out);
+  const bj::array& rows = report.at("scenarios").as_array();
+  ASSERT_EQ(rows.size(), 3U);
+  EXPECT_GE(rows[0].at("p99_us").as_double(), rows[0].at("p50_us").as_double());
+  EXPECT_LE(rows[1].at("largest_share").as_double(), 2);  // of two threads
+  EXPECT_GT(rows[2].at("hand_overs_per_s").as_double(), 0);
+  EXPECT_TRUE(is_idle());
+}
+
 TEST_F(Bench, PassesTheLockBetweenProcessesInOrder) {
   const bj::array rows = measured("H4");
   EXPECT_GT(rows[0].at("hand_overs").as_double(), 0);
@@ -68,6 +81,8 @@ TEST_F(Bench, RefusesWhatItDoesNotKnow) {
   EXPECT_EQ(call({"bench", "--scenario", ""}).status, 64);
   EXPECT_EQ(call({"bench", "--seconds", "0"}).status, 64);
   EXPECT_EQ(call({"bench", "--seconds", "soon"}).status, 64);
+  EXPECT_EQ(call({"bench", "--names", "0"}).status, 64);
+  EXPECT_EQ(call({"bench", "--threads", "many"}).status, 64);
   EXPECT_EQ(call({"bench", "--worker"}).status, 64);
 }
 

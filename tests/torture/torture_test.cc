@@ -46,7 +46,8 @@ TEST_P(Torture, FindsNoViolation) {
       Process::start({HOLDFAST_COMMAND, "torture", "--json", "--seconds",
                       setting("HOLDFAST_TORTURE_SECONDS", quick ? "1" : "3"), "--min-grants",
                       setting("HOLDFAST_TORTURE_GRANTS", "20"), "--min-faults",
-                      setting("HOLDFAST_TORTURE_FAULTS", quick ? "1" : "4"), "--timeline",
+                      setting("HOLDFAST_TORTURE_FAULTS", quick ? "1" : "4"), "--at-most",
+                      setting("HOLDFAST_TORTURE_AT_MOST", "200s"), "--timeline",
                       (dir_ / "timeline.html").string()},
                      {{"HOLDFAST_URL", harness_->url()}});
   const std::chrono::seconds limit{std::stoi(setting("HOLDFAST_TORTURE_LIMIT", "240"))};

@@ -32,6 +32,33 @@ TEST_F(AFaultProxy, ForwardsBothWaysAndCounts) {
   EXPECT_EQ(proxy->connections(), 2U);
 }
 
+TEST_F(AFaultProxy, SendsNewConnectionsWhereItIsTold) {
+  EchoServer other;
+  Dialer before{proxy->port()};
+  ASSERT_TRUE(before.send("one"));
+  EXPECT_EQ(before.receive(3), "ONE");
+
+  ASSERT_TRUE(proxy->retarget({{"127.0.0.1", other.port()}}));
+  Dialer after{proxy->port()};
+  ASSERT_TRUE(after.send("two"));
+  EXPECT_EQ(after.receive(3), "TWO");
+  ASSERT_TRUE(before.send("old"));
+  EXPECT_EQ(before.receive(3), "OLD");
+  EXPECT_EQ(server.heard(), "oneold");
+  EXPECT_EQ(other.heard(), "two");
+
+  ASSERT_TRUE(proxy->retarget({{"127.0.0.1", server.port()}, {"127.0.0.1", other.port()}}));
+  for (int i = 0; i < 2; ++i) {
+    Dialer dialer{proxy->port()};
+    ASSERT_TRUE(dialer.send("x"));
+    EXPECT_EQ(dialer.receive(1), "X");
+  }
+  EXPECT_EQ(server.heard().size() + other.heard().size(), 11U);
+  EXPECT_GT(server.heard().size(), 6U);
+  EXPECT_GT(other.heard().size(), 3U);
+  EXPECT_FALSE(proxy->retarget({}));
+}
+
 TEST_F(AFaultProxy, ForwardsMoreThanItKeeps) {
   Dialer dialer{proxy->port()};
   const std::string much(3'000'000, 'x');

@@ -35,6 +35,7 @@ struct Options {
   std::optional<Duration> ttl;
   std::uint64_t min_grants = 0;
   std::uint64_t min_faults = 0;
+  std::optional<Duration> at_most;
   std::string timeline = "holdfast-torture.html";
   bool worker = false;
 };
@@ -153,8 +154,10 @@ Result<Outcome> torture(const Context& context, const Options& options) {
   const auto start = std::chrono::steady_clock::now();
   Dice seeds{outcome.seed};
   const auto enough = [&](Duration left) {
-    return left <= 0ms && outcome.summary.granted >= options.min_grants &&
-           (plan->faults.empty() || outcome.summary.all_faults() >= options.min_faults);
+    const Duration passed = options.length - left;
+    return (options.at_most && passed >= *options.at_most) ||
+           (left <= 0ms && outcome.summary.granted >= options.min_grants &&
+            (plan->faults.empty() || outcome.summary.all_faults() >= options.min_faults));
   };
   for (Duration left = options.length; !enough(left) && outcome.findings.empty();) {
     const Duration length = std::min(left > 0ms ? left : options.length, kRound);
@@ -251,6 +254,8 @@ void register_torture(CommandLine& line, const Context& context) {
               [options](const std::string& value) {
                 return torture::read_number(value, 0, 1'000'000, options->min_faults);
               })
+      .option("--at-most", "DURATION", "End after that, though there were fewer",
+              into(options->at_most))
       .option("--ttl", "DURATION", "Of the leases; default 500ms or what the store needs",
               into(options->ttl))
       .option("--timeline", "FILE", "Where a violation is drawn; default holdfast-torture.html",

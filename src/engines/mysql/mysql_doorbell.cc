@@ -137,16 +137,22 @@ void MysqlDoorbell::move_on() {
 
 void MysqlDoorbell::on_over() {
   constexpr unsigned kInterrupted = 1317;
-  if (session_.error() && session_.error()->code != kInterrupted) {
+  constexpr unsigned kFirstOfTheClients = 2000;  // errors below it are the server's
+  // A server that refuses such locks leaves us the looks alone.
+  const bool refused =
+      step_ == Step::hanging && session_.error() && session_.error()->code < kFirstOfTheClients;
+  if (session_.error() && session_.error()->code != kInterrupted && !refused) {
     rest();
     return;
   }
   pause_ = {};
-  if (step_ == Step::looking && !session_.error()) {
+  if (step_ == Step::connecting) {
+    hang();
+  } else if (step_ == Step::looking && !session_.error()) {
     take_news();
     sleep();
   } else {
-    look();  // connected, rung, slept out, or rung during a look
+    look();  // hung, rung, slept out, or rung during a look
   }
 }
 
@@ -154,6 +160,13 @@ void MysqlDoorbell::connect() {
   watched_ = -1;
   session_.start_connect();
   step_ = Step::connecting;
+}
+
+void MysqlDoorbell::hang() {
+  on_mariadb_ = session_.server_version().find("MariaDB") != std::string::npos;
+  std::string packet;
+  sql_.hang(packet, on_mariadb_);
+  send(Step::hanging, std::move(packet), kSleep);
 }
 
 void MysqlDoorbell::look() {
@@ -169,8 +182,7 @@ void MysqlDoorbell::look() {
   if (!names.empty()) {
     sql_.read(packet, names);
   }
-  step_ = Step::looking;
-  session_.start_query(std::move(packet), kSleep);
+  send(Step::looking, std::move(packet), kSleep);
 }
 
 void MysqlDoorbell::take_news() {
@@ -181,7 +193,7 @@ void MysqlDoorbell::take_news() {
   }
   std::map<std::string_view, MysqlRow> rows;
   if (session_.replies().size() > 1) {
-    const MysqlReply& locks = session_.replies().back();
+    const MysqlReply& locks = session_.replies().at(1);
     for (std::size_t i = 0; i < locks.rows(); ++i) {
       MysqlRow row = read_row(locks, i);
       rows.emplace(row.name, std::move(row));
@@ -233,8 +245,13 @@ void MysqlDoorbell::sleep() {
     sql_.drop_notes(packet);
   }
   sql_.sleep(packet, kSleep, known);
-  step_ = Step::sleeping;
-  session_.start_query(std::move(packet), kSleep * 2);
+  send(Step::sleeping, std::move(packet), kSleep * 2);
+}
+
+void MysqlDoorbell::send(Step step, std::string packet, base::Duration patience) {
+  MysqlSql::as_one(packet, on_mariadb_);
+  step_ = step;
+  session_.start_query(std::move(packet), patience);
 }
 
 void MysqlDoorbell::rest() {

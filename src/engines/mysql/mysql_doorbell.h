@@ -49,7 +49,7 @@ class MysqlDoorbell {
   void forget() noexcept { session_.forget(); }
 
  private:
-  enum class Step : std::uint8_t { off, resting, connecting, looking, sleeping };
+  enum class Step : std::uint8_t { off, resting, connecting, hanging, looking, sleeping };
   struct Expected {
     std::string name;
     std::uint64_t version = 0;  // of its row when last seen
@@ -60,8 +60,10 @@ class MysqlDoorbell {
   void move_on();
   void on_over();
   void connect();
+  void hang();
   void look();
   void sleep();
+  void send(Step step, std::string packet, base::Duration patience);
   void rest();
   void take_news();
   bool tell(const core::RequestId& id, Expected& expected, const MysqlRow& row);
@@ -81,6 +83,7 @@ class MysqlDoorbell {
   MysqlSession session_;
   Step step_ = Step::off;
   int watched_ = -1;
+  bool on_mariadb_ = true;
   base::Duration pause_{};
   bool has_notes_ = false;
   std::map<core::RequestId, Expected> expected_;

@@ -63,6 +63,12 @@ class MysqlLockSession : public LockSession {
                             shared_->options.timeout, wanted);
   }
   Talk<Result<Got>> await_lock(Wanted wanted) override {
+    const auto ready = co_await line_.ask(shared_->sql.before_await(), shared_->options.timeout);
+    if (!ready) {
+      const bool interrupted =
+          line_.trouble() && trouble_of(*line_.trouble()) == MysqlTrouble::collision;
+      co_return interrupted ? Result<Got>{Got::nothing} : tl::unexpected{ready.error()};
+    }
     co_return co_await lock(shared_->sql.await_lock(wanted), kLongestWait, wanted);
   }
   Talk<Result<void>> free(Wanted wanted) override {
@@ -82,7 +88,9 @@ class MysqlLockSession : public LockSession {
       co_return tl::unexpected{asked.error()};
     }
     const bool any = asked && line_.last().rows() > 0;
-    if (any && number(line_.last().cell(0, 0)) == 1) {
+    const bool got =
+        shared_->sql.answers() ? any && number(line_.last().cell(0, 0)) == 1 : asked.has_value();
+    if (got) {
       co_return Got::lock;
     }
     // What was interrupted may have got it all the same.

@@ -31,9 +31,13 @@ class MysqlSessionSql {
 
   std::string settle(std::int64_t beacon) const;  // 1: lit
   // `version`: as the server gives it. One cell that is 1 if it was got; where
-  // a row is locked, also no row at all.
+  // a row is locked, also no row at all; of an upsert, no answer but success.
   std::string try_lock(const relational::Wanted& wanted, std::string_view version) const;
+  // One statement, for it is interrupted: if that fell between two of a packet, the server
+  // would promise another answer and never give it. What must be said first goes before.
   std::string await_lock(const relational::Wanted& wanted) const;
+  std::string before_await() const;
+  bool answers() const noexcept { return strategy_ != "upsert"; }
   std::string free(const relational::Wanted& wanted) const;
 
   std::string know(const relational::Wanted& wanted) const;  // empty: nothing is needed
@@ -54,6 +58,8 @@ class MysqlSessionSql {
 
  private:
   std::string lock_name(const relational::Wanted& wanted) const;  // of GET_LOCK
+  std::string upsert(const std::string& key) const;
+  std::string select(const std::string& key) const;
 
   const std::string strategy_;
   const std::string prefix_;

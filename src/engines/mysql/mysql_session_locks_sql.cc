@@ -55,7 +55,7 @@ bool has_nowait(std::string_view version) {
 }
 
 std::string patience(std::string_view seconds) {
-  return "SET SESSION innodb_lock_wait_timeout=" + std::string{seconds} + ";";
+  return "SET SESSION innodb_lock_wait_timeout=" + std::string{seconds};
 }
 
 std::string quoted(const std::string& identifier) {
@@ -78,6 +78,9 @@ MysqlSessionSql::MysqlSessionSql(const MysqlOptions& options, const Party& party
 // statements that take long: not these.
 std::string MysqlSessionSql::settle(std::int64_t beacon) const {
   return "SET SESSION wait_timeout=2147483;"
+         "SET SESSION autocommit=" +
+         std::string{in_transaction() ? "0" : "1"} +
+         ";"
          "/*M!100300 SET SESSION idle_transaction_timeout=0,idle_readonly_transaction_timeout=0,"
          "idle_write_transaction_timeout=0,max_statement_time=0 */;"
          "SELECT GET_LOCK(" +
@@ -97,12 +100,9 @@ std::string MysqlSessionSql::try_lock(const relational::Wanted& wanted,
   }
   const std::string key = hex_key(wanted.key);
   if (strategy_ == "upsert") {
-    return patience(is_mariadb(version) ? "0" : "1") + "START TRANSACTION;INSERT INTO " + rows_ +
-           " (" + name_ + ") VALUES (" + key + ") ON DUPLICATE KEY UPDATE " + name_ + "=" + name_ +
-           ";SELECT 1";
+    return patience(is_mariadb(version) ? "0" : "1") + ";" + upsert(key);
   }
-  return patience("1") + "START TRANSACTION;SELECT 1 FROM " + rows_ + " WHERE " + name_ + "=" +
-         key + " FOR UPDATE" + (has_nowait(version) ? " NOWAIT" : "");
+  return patience("1") + ";" + select(key) + (has_nowait(version) ? " NOWAIT" : "");
 }
 
 std::string MysqlSessionSql::await_lock(const relational::Wanted& wanted) const {
@@ -110,12 +110,20 @@ std::string MysqlSessionSql::await_lock(const relational::Wanted& wanted) const 
     return "SELECT GET_LOCK(" + lock_name(wanted) + "," + std::string{kLongestWait} + ")";
   }
   const std::string key = hex_key(wanted.key);
-  if (strategy_ == "upsert") {
-    return patience(kLongestWait) + "START TRANSACTION;INSERT INTO " + rows_ + " (" + name_ +
-           ") VALUES (" + key + ") ON DUPLICATE KEY UPDATE " + name_ + "=" + name_ + ";SELECT 1";
-  }
-  return patience(kLongestWait) + "START TRANSACTION;SELECT 1 FROM " + rows_ + " WHERE " + name_ +
-         "=" + key + " FOR UPDATE";
+  return strategy_ == "upsert" ? upsert(key) : select(key);
+}
+
+std::string MysqlSessionSql::before_await() const {
+  return strategy_ == "advisory" ? "DO 0" : patience(kLongestWait);
+}
+
+std::string MysqlSessionSql::upsert(const std::string& key) const {
+  return "INSERT INTO " + rows_ + " (" + name_ + ") VALUES (" + key + ") ON DUPLICATE KEY UPDATE " +
+         name_ + "=" + name_;
+}
+
+std::string MysqlSessionSql::select(const std::string& key) const {
+  return "SELECT 1 FROM " + rows_ + " WHERE " + name_ + "=" + key + " FOR UPDATE";
 }
 
 std::string MysqlSessionSql::free(const relational::Wanted& wanted) const {
@@ -206,7 +214,7 @@ std::string MysqlSessionSql::unused_names() const {
 }
 
 std::string MysqlSessionSql::forget_name(std::string_view key) const {
-  return patience("1") + "DELETE FROM " + rows_ + " WHERE " + name_ + "=" + hex(key);
+  return patience("1") + ";DELETE FROM " + rows_ + " WHERE " + name_ + "=" + hex(key);
 }
 
 std::string MysqlSessionSql::create() const {

@@ -3,21 +3,12 @@
 #include <array>
 #include <utility>
 
+#include "engines/mysql/mysql_text.h"
+
 namespace holdfast::engines {
 namespace {
 
 constexpr const char* kEpoch = "'1970-01-01 00:00:00.000000'";
-
-template <typename Items, typename Append>
-void append_list(std::string& into, const Items& items, Append append) {
-  bool first = true;
-  for (const auto& item : items) {
-    if (!std::exchange(first, false)) {
-      into += ',';
-    }
-    append(item);
-  }
-}
 
 void append_text(std::string& into, std::string_view text) {
   into += "_utf8mb4 ";
@@ -32,12 +23,6 @@ std::string micros(core::Duration time) {
 std::string moment(base::Time time) {
   return std::string{"("} + kEpoch + " + INTERVAL " + micros(time.time_since_epoch()) +
          " MICROSECOND)";
-}
-
-void begin(std::string& packet) {
-  if (!packet.empty()) {
-    packet += ';';
-  }
 }
 
 const std::string kRestOfBlock = std::to_string(core::kTokenStride - 1);
@@ -406,76 +391,6 @@ void MysqlSql::read_idle(std::string& packet, std::string_view after, std::size_
   packet += " AND GREATEST(held_since,held_until)<" + now() + "-INTERVAL " + micros(keep_idle_) +
             " MICROSECOND AND token<" + microseconds() + " ORDER BY name LIMIT " +
             std::to_string(at_most);
-}
-
-// In two statements, because one that sleeps while it has a table open keeps
-// everybody from altering that table. Whoever rings between the two interrupts
-// the first, which ends both.
-void MysqlSql::sleep(std::string& packet, std::chrono::seconds time,
-                     std::span<const Known> known) const {
-  begin(packet);
-  packet += "SET @holdfast_doze=(SELECT COUNT(*) FROM " + notes_ + " WHERE session_id=";
-  append_hex(packet, session_);
-  packet += ')';
-  if (!known.empty()) {
-    packet += "+(SELECT COUNT(*) FROM " + table_ + " WHERE ";
-    bool first = true;
-    for (const Known& each : known) {
-      packet += std::exchange(first, false) ? "(name=" : " OR (name=";
-      append_hex(packet, each.name);
-      packet += " AND version<>" + std::to_string(each.version) + ")";
-    }
-    packet += ')';
-  }
-  const std::string nonce = ",@holdfast_nonce='" + session_.hex() + "'";
-  packet += nonce + ";SET @holdfast_doze=SLEEP(IF(@holdfast_doze>0,0," +
-            std::to_string(time.count()) + "))" + nonce;
-}
-
-void MysqlSql::note(std::string& packet, std::span<const core::Wake> wakes) const {
-  begin(packet);
-  packet += "INSERT IGNORE INTO " + notes_ + " (session_id,request_id,noted) VALUES ";
-  append_list(packet, wakes, [&](const core::Wake& wake) {
-    packet += '(';
-    append_hex(packet, wake.session);
-    packet += ',';
-    append_hex(packet, wake.id);
-    packet += "," + now() + ")";
-  });
-}
-
-void MysqlSql::read_notes(std::string& packet) const {
-  begin(packet);
-  packet += "SELECT request_id FROM " + notes_ + " WHERE session_id=";
-  append_hex(packet, session_);
-}
-
-void MysqlSql::drop_notes(std::string& packet) const {
-  begin(packet);
-  packet += "DELETE FROM " + notes_ + " WHERE session_id=";
-  append_hex(packet, session_);
-}
-
-void MysqlSql::drop_old_notes(std::string& packet) const {
-  begin(packet);
-  packet += "DELETE FROM " + notes_ + " WHERE noted<" + now() + "-INTERVAL 1 DAY LIMIT 1000";
-}
-
-void MysqlSql::wake(std::string& packet, const core::SessionId& session, bool on_mariadb) {
-  begin(packet);
-  // MariaDB numbers statements: a number that is over ends nothing else. On
-  // MySQL what remains is that the sleep ends by itself in between, and the
-  // next statement of that same doorbell is interrupted instead.
-  const std::string id = on_mariadb ? "QUERY_ID" : "ID";
-  const std::string kill = on_mariadb ? "KILL QUERY ID " : "KILL QUERY ";
-  packet += "SET @holdfast_bell=(SELECT " + id +
-            " FROM information_schema.PROCESSLIST WHERE INFO LIKE 'SET @holdfast_doze=%" +
-            session.hex() + "%' LIMIT 1)";
-  const std::string statement =
-      "IF(@holdfast_bell IS NULL,'DO 0',CONCAT('" + kill + "',@holdfast_bell))";
-  packet += on_mariadb ? ";EXECUTE IMMEDIATE " + statement
-                       : ";SET @holdfast_bell=" + statement +
-                             ";PREPARE holdfast_bell FROM @holdfast_bell;EXECUTE holdfast_bell";
 }
 
 std::vector<std::string> MysqlSql::schema() const {

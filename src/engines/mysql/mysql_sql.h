@@ -83,8 +83,14 @@ class MysqlSql {
   // Names that may be forgotten, in order, after this one.
   void read_idle(std::string& packet, std::string_view after, std::size_t at_most) const;
 
-  // Sleeps, visibly to those who look for our session, unless one of the rows
-  // has changed since it was read, or there are notes.
+  // A doorbell's statements must be one: if a KILL QUERY falls between two of a packet, the
+  // server promises another answer and never gives it. MySQL knows no such block; there a
+  // doorbell that hears nothing connects anew.
+  static void as_one(std::string& packet, bool on_mariadb);
+  // Makes this connection the one that wake() finds; an older one of this session, which
+  // nobody uses any more, is ended.
+  void hang(std::string& packet, bool on_mariadb) const;
+  // Sleeps, unless one of the rows has changed since it was read, or there are notes.
   struct Known {
     std::string_view name;
     std::uint64_t version = 0;

@@ -1,6 +1,7 @@
 #include "engines/postgres/postgres_batch.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "engine/batch.h"
@@ -52,11 +53,12 @@ core::Operation in_microseconds(core::Operation operation) {
 
 }  // namespace
 
-Batch::Batch(const Shared& shared, Session& session, Doorbell& doorbell,
+Batch::Batch(const Shared& shared, Session& session, Doorbell& doorbell, KnownNames& known,
              std::span<const core::Command> commands)
     : shared_{shared},
       session_{session},
       doorbell_{doorbell},
+      known_{known},
       commands_{commands},
       give_up_{base::BootClock::now() + shared.options.timeout},
       outcomes_(commands.size()) {}
@@ -151,69 +153,35 @@ Batch::Entries Batch::on(Way way) {
   return found;
 }
 
-Call Batch::take_call(const Entries& entries) const {
-  ArrayOf names{Element::text};
-  ArrayOf requests{Element::uuid};
-  ArrayOf sessions{Element::uuid};
-  ArrayOf ttls{Element::interval};
-  for (const Entry* entry : entries) {
-    const auto& acquire = std::get<core::Acquire>(commands_[entry->commands.front()].operation);
-    names.add(entry->key);
-    requests.add(acquire.id);
-    sessions.add(acquire.session);
-    ttls.add(acquire.ttl);
+// What can go together, in one statement and one commit: if there is more than one kind.
+Batch::Entries Batch::exchangeable() {
+  Entries found;
+  std::set<Way> kinds;
+  for (auto& [key, entry] : entries_) {
+    if (entry.way == Way::release || entry.way == Way::renew ||
+        (entry.way == Way::take && known_.contains(key))) {
+      found.push_back(&entry);
+      kinds.insert(entry.way);
+    }
   }
-  const Party& party = shared_.client.party;
-  return {.sql = &shared_.sql.take,
-          .values = {shared_.test_time(), names.bytes(), requests.bytes(), sessions.bytes(),
-                     ttls.bytes(), escaped(party.label), escaped(party.host), binary(party.pid)}};
-}
-
-Call Batch::change_call(const Entries& entries, const std::string& one,
-                        const std::string& many) const {
-  const auto id_of = [&](const Entry* entry) {
-    const core::Operation& operation = commands_[entry->commands.front()].operation;
-    const auto* release = std::get_if<core::Release>(&operation);
-    return release != nullptr ? release->id : std::get<core::Renew>(operation).id;
-  };
-  if (entries.size() == 1) {
-    return {.sql = &one,
-            .values = {shared_.test_time(), entries.front()->key, binary(id_of(entries.front()))}};
-  }
-  ArrayOf names{Element::text};
-  ArrayOf requests{Element::uuid};
-  for (const Entry* entry : entries) {
-    names.add(entry->key);
-    requests.add(id_of(entry));
-  }
-  return {.sql = &many, .values = {shared_.test_time(), names.bytes(), requests.bytes()}};
-}
-
-Call Batch::requeue_call(const Entry& entry) const {
-  const auto& requeue = std::get<core::Requeue>(commands_[entry.commands.front()].operation);
-  const Party& party = shared_.client.party;
-  return {.sql = &shared_.sql.requeue_one,
-          .values = {shared_.test_time(), entry.key, binary(requeue.id), binary(requeue.next.id),
-                     binary(requeue.next.session), binary(requeue.next.ttl), escaped(party.label),
-                     escaped(party.host), binary(party.pid)}};
-}
-
-Call Batch::read_call(const Entries& entries) const {
-  ArrayOf names{Element::text};
-  for (const Entry* entry : entries) {
-    names.add(entry->key);
-  }
-  return {.sql = &shared_.sql.read, .values = {shared_.test_time(), names.bytes()}};
+  return kinds.size() > 1 ? found : Entries{};
 }
 
 // The short ways, and the reads for the long one, in one round trip.
 Talk<bool> Batch::first_round() {
+  const Entries exchanged = exchangeable();
+  for (Entry* entry : exchanged) {
+    entry->from = std::exchange(entry->way, Way::exchange);
+  }
   const Entries releases = on(Way::release);
   const Entries renewals = on(Way::renew);
   const Entries takes = on(Way::take);
   const Entries requeues = on(Way::requeue);
   const Entries reads = on(Way::record);
   std::vector<Call> calls;
+  if (!exchanged.empty()) {
+    calls.push_back(exchange_call(exchanged));
+  }
   if (!releases.empty()) {
     calls.push_back(change_call(releases, shared_.sql.release_one, shared_.sql.release));
   }
@@ -231,7 +199,7 @@ Talk<bool> Batch::first_round() {
   }
   const auto results = co_await session_.exchange(std::move(calls));
   std::size_t next = 0;
-  for (const Entries* entries : {&releases, &renewals, &takes, &reads}) {
+  for (const Entries* entries : {&exchanged, &releases, &renewals, &takes, &reads}) {
     if (!entries->empty()) {
       take_rows(*entries, results[next++], entries == &reads);
     }
@@ -274,6 +242,7 @@ void Batch::take_rows(const Entries& entries, const Result<Rows>& rows, bool rea
   for (int i = 0; i < rows->size(); ++i) {
     if (const auto found = entries_.find(std::string{rows->text(i, kName)});
         found != entries_.end()) {
+      known_.add(found->first);
       settle_short_way(found->second, *rows, i);
     }
   }
@@ -374,30 +343,6 @@ std::optional<std::uint64_t> Batch::new_fence(const Entry& entry) const {
     lowest = std::min(lowest, holder.token);
   }
   return lowest > entry.before.last_token() ? std::optional{lowest} : std::nullopt;
-}
-
-Call Batch::write_call(const Entries& entries) const {
-  WrittenRows rows;
-  bool fenced = false;
-  for (const Entry* entry : entries) {
-    relational::Parties known = entry->stored->row.known_parties();
-    known[shared_.client.session] = shared_.client.party;
-    if (entry->guarded) {
-      known[core::SessionId{}] = {.label = "(a guarded transaction)", .host = "", .pid = 0};
-    }
-    for (const std::size_t place : entry->commands) {
-      if (const auto* acquire = std::get_if<core::Acquire>(&commands_[place].operation)) {
-        known.try_emplace(acquire->session, shared_.client.party);
-      }
-    }
-    const auto fence = new_fence(*entry);
-    fenced = fenced || fence;
-    rows.add(entry->key, *entry->stored, relational::LockRow::from(entry->after, known), fence);
-    for (const core::Wake& wake : entry->wakes) {
-      rows.ring(entry->key, Doorbell::channel_of(wake.session), Doorbell::payload_of(wake));
-    }
-  }
-  return {.sql = fenced ? &shared_.sql.write_fenced : &shared_.sql.write, .values = rows.values()};
 }
 
 Talk<bool> Batch::write(const Entries& entries) {

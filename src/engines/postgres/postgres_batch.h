@@ -1,10 +1,13 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/lock_record.h"
@@ -18,24 +21,38 @@
 
 namespace holdfast::engines::postgres {
 
+// Names that have a row, most likely: a wrong guess costs a trip.
+class KnownNames {
+ public:
+  void add(std::string_view key) { slot(key) = std::hash<std::string_view>{}(key); }
+  bool contains(std::string_view key) { return slot(key) == std::hash<std::string_view>{}(key); }
+
+ private:
+  std::size_t& slot(std::string_view key) {
+    return hashes_.at(std::hash<std::string_view>{}(key) % hashes_.size());
+  }
+  std::array<std::size_t, 4096> hashes_{};
+};
+
 // One batch of commands on its way through the store. A name with one plain
 // command goes the short way: one conditional statement on plain columns, no
 // read before. All others are read, go through the lock record here, and are
 // written back if nobody was faster.
 class Batch {
  public:
-  Batch(const Shared& shared, Session& session, Doorbell& doorbell,
+  Batch(const Shared& shared, Session& session, Doorbell& doorbell, KnownNames& known,
         std::span<const core::Command> commands);
 
   engine::Talk<engine::Outcomes> run();
 
  private:
-  enum class Way : std::uint8_t { take, release, renew, requeue, record, done };
+  enum class Way : std::uint8_t { take, release, renew, requeue, exchange, record, done };
 
   struct Entry {
     std::string key;  // the name as the table has it
     std::vector<std::size_t> commands;
     Way way = Way::record;
+    Way from = Way::record;  // before it was found exchangeable
     std::optional<StoredLock> stored;
     // What the lock record made of it, to be written.
     core::LockRecord before;
@@ -49,6 +66,8 @@ class Batch {
   Way way_for(const Entry& entry) const;
   Entries on(Way way);
 
+  Entries exchangeable();
+  Call exchange_call(const Entries& entries) const;
   Call take_call(const Entries& entries) const;
   Call change_call(const Entries& entries, const std::string& one, const std::string& many) const;
   Call requeue_call(const Entry& entry) const;
@@ -72,6 +91,7 @@ class Batch {
   const Shared& shared_;
   Session& session_;
   Doorbell& doorbell_;
+  KnownNames& known_;
   const std::span<const core::Command> commands_;
   const base::Time give_up_;
   int rounds_ = 0;

@@ -155,7 +155,7 @@ void LeaseEngine::listen_in_background() {
 }
 
 Talk<engine::Outcomes> LeaseEngine::run_batch(std::span<const core::Command> batch) {
-  Batch work{shared_, session_, doorbell_, batch};
+  Batch work{shared_, session_, doorbell_, known_, batch};
   co_return co_await work.run();
 }
 

@@ -24,12 +24,18 @@ std::string statement_timeout(Duration timeout) {
 }
 
 // A pooler gives us its own process number in place of the server's. Settings
-// would then stay with a connection that is not ours.
+// would then stay with a connection that is not ours. A plan is made once, often while
+// the table is small, and must still be good when it is large: by the index, row by row.
 const std::string kIntroduction = R"sql(
 SELECT pg_backend_pid(), CASE WHEN pg_backend_pid() = $1::int4 THEN
   set_config('search_path', 'pg_catalog', false)
   || set_config('default_transaction_isolation', 'read committed', false)
   || set_config('plan_cache_mode', 'force_generic_plan', false)
+  || set_config('jit', 'off', false)  -- the one row of meta is scanned, at a price that calls for it
+  || set_config('enable_seqscan', 'off', false)
+  || set_config('enable_bitmapscan', 'off', false)
+  || set_config('enable_hashjoin', 'off', false)
+  || set_config('enable_mergejoin', 'off', false)
   || set_config('statement_timeout', $2::text, false)
   || CASE WHEN current_setting('idle_session_timeout', true) IS NULL THEN ''
      ELSE set_config('idle_session_timeout', '0', false) END

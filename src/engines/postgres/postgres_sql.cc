@@ -137,6 +137,53 @@ WITH {clock}, {u}{p},
 t AS (UPDATE {s}.locks l SET {set} FROM p, c WHERE l.name = p.name RETURNING l.name, {columns})
 {done})sql";
 
+// Releases (0), renewals (1) and grants of locks that are free (2), all in one go.
+constexpr std::string_view kExchange = R"sql(
+WITH {clock},
+u AS MATERIALIZED (SELECT * FROM unnest($2::text[], $3::int[], $4::uuid[], $5::uuid[],
+    $6::interval[]) AS u (name, kind, request, session, ttl)),
+p AS MATERIALIZED (SELECT u.* FROM u JOIN {s}.locks l ON l.name = u.name, c
+  WHERE l.record IS NULL AND CASE WHEN u.kind < 2 THEN l.request = u.request AND l.until > c.now
+    ELSE NOT l.fenced AND l.last_token < 9007199254740000
+      AND (l.request IS NULL OR l.until <= c.now) END
+  ORDER BY l.name FOR NO KEY UPDATE OF l),
+t AS (UPDATE {s}.locks l SET version = l.version + 1,
+    last_token = CASE WHEN p.kind = 2 THEN greatest(l.last_token + 1, c.floor) + 63
+      ELSE l.last_token END,
+    token = CASE p.kind WHEN 2 THEN greatest(l.last_token + 1, c.floor) WHEN 1 THEN l.token END,
+    request = CASE WHEN p.kind > 0 THEN p.request END,
+    session = CASE p.kind WHEN 2 THEN p.session WHEN 1 THEN l.session END,
+    ttl = CASE p.kind WHEN 2 THEN p.ttl WHEN 1 THEN l.ttl END,
+    holder = CASE p.kind WHEN 2 THEN $7::text WHEN 1 THEN l.holder END,
+    host = CASE p.kind WHEN 2 THEN $8::text WHEN 1 THEN l.host END,
+    pid = CASE p.kind WHEN 2 THEN $9::bigint WHEN 1 THEN l.pid END,
+    since = CASE p.kind WHEN 2 THEN c.now WHEN 1 THEN l.since END,
+    until = CASE p.kind WHEN 2 THEN c.now + p.ttl WHEN 1 THEN c.now + l.ttl END
+  FROM p, c WHERE l.name = p.name RETURNING l.name, {columns})
+{done})sql";
+
+// The same for one ($2, held by $3) that is given back and one ($4) that is taken, as a thread
+// does that goes from lock to lock; each if it can be. The index has them in order.
+constexpr std::string_view kSwap = R"sql(
+WITH {clock}
+UPDATE {s}.locks l SET version = l.version + 1,
+  last_token = CASE l.name WHEN $4::text THEN greatest(l.last_token + 1, c.floor) + 63
+    ELSE l.last_token END,
+  token = CASE l.name WHEN $4::text THEN greatest(l.last_token + 1, c.floor) END,
+  request = CASE l.name WHEN $4::text THEN $5::uuid END,
+  session = CASE l.name WHEN $4::text THEN $6::uuid END,
+  ttl = CASE l.name WHEN $4::text THEN $7::interval END,
+  holder = CASE l.name WHEN $4::text THEN $8::text END,
+  host = CASE l.name WHEN $4::text THEN $9::text END,
+  pid = CASE l.name WHEN $4::text THEN $10::bigint END,
+  since = CASE l.name WHEN $4::text THEN c.now END,
+  until = CASE l.name WHEN $4::text THEN c.now + $7::interval END
+FROM c WHERE l.name = ANY (ARRAY[$2::text, $4::text]) AND l.record IS NULL
+  AND CASE l.name WHEN $2::text THEN l.request = $3::uuid AND l.until > c.now
+    ELSE NOT l.fenced AND l.last_token < 9007199254740000
+      AND (l.request IS NULL OR l.until <= c.now) END
+RETURNING l.name, true, c.now, c.floor, {columns})sql";
+
 constexpr std::string_view kRead = R"sql(
 WITH {clock}
 SELECT l.name, false, c.now, c.floor, {columns}
@@ -292,6 +339,8 @@ LeaseSql::LeaseSql(std::string_view schema) {
 
   create = complete(kCreate);
   take = complete(kTake);
+  exchange = complete(kExchange);
+  swap = complete(kSwap);
   release_one = change_one(kLetGo, kNoFlush);
   release = change_many(kLetGo, kNoFlush);
   renew_one = change_one(kProlong, "");

@@ -15,8 +15,10 @@ inline constexpr int kSchemaVersion = 1;
 struct LeaseSql {
   explicit LeaseSql(std::string_view schema);
 
-  std::string create;  // several statements, for init
-  std::string take;    // grants free locks, new ones included
+  std::string create;    // several statements, for init
+  std::string take;      // grants free locks, new ones included
+  std::string exchange;  // releases, renewals, and grants of free locks that have a row
+  std::string swap;      // one release and one such grant; says nothing of what it left alone
   std::string release_one;
   std::string release;
   std::string requeue_one;
