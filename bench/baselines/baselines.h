@@ -46,6 +46,18 @@ double redis_half_sets(const std::string& port, double seconds);
 double repeat(double seconds, unsigned threads,
               const std::function<void(unsigned thread, std::size_t i)>& once);
 
+// The least that a release in P2 does before it wakes anybody, one write, after the same
+// pause: the median in µs. No library on that store can be faster.
+double sqlite_cold_write(const std::string& directory, double seconds);
+double redis_cold_write(const std::string& port, double seconds);
+double mysql_cold_write(const std::string& port, double seconds);
+double postgres_cold_write(const std::string& conninfo, double seconds);
+
+// As `holdfast bench` waits between hand-overs: processors and caches are cold.
+constexpr std::chrono::milliseconds kBetweenHandOvers{700};
+// Calls `once` after such pauses: the median of what it takes, in µs.
+double repeat_cold(double seconds, const std::function<void()>& once);
+
 [[noreturn]] void give_up(const std::string& what);
 
 }  // namespace baselines

@@ -10,8 +10,6 @@ namespace {
 
 constexpr unsigned kNames = 100;
 constexpr unsigned kContenders = 16;
-// As `holdfast bench` waits between hand-overs: processors and caches are cold.
-constexpr std::chrono::milliseconds kBetweenHandOvers{700};
 
 std::string name_of(unsigned thread, std::size_t i) {
   return "peer:" + std::to_string(thread) + ":" + std::to_string(i % kNames);

@@ -12,7 +12,6 @@ namespace baselines {
 namespace {
 
 constexpr std::size_t kNames = 100;
-constexpr std::chrono::milliseconds kBetweenHandOvers{50};
 
 class Connection {
  public:
@@ -83,6 +82,14 @@ double postgres_cycles(const std::string& conninfo, unsigned threads, double sec
   });
   owner.run("DROP TABLE bench_by_hand");
   return rate;
+}
+
+double postgres_cold_write(const std::string& conninfo, double seconds) {
+  Connection connection{conninfo};
+  connection.run("CREATE TABLE IF NOT EXISTS bench_cold (id int PRIMARY KEY, n int)");
+  connection.run("INSERT INTO bench_cold VALUES (1, 0) ON CONFLICT DO NOTHING");
+  return repeat_cold(seconds,
+                     [&] { connection.run("UPDATE bench_cold SET n = n + 1 WHERE id = 1"); });
 }
 
 double postgres_wake_up(const std::string& conninfo, double seconds) {
