@@ -15,6 +15,9 @@ endif()
 if("mysql" IN_LIST holdfast_left_out AND "postgres" IN_LIST holdfast_left_out)
   list(APPEND holdfast_left_out relational)
 endif()
+if("redis" IN_LIST holdfast_left_out AND "etcd" IN_LIST holdfast_left_out)
+  list(APPEND holdfast_left_out tls)
+endif()
 
 # Takes the files that are about engines which are not built in out of a list: those in a folder or of
 # a name that says so, and tests that include an engine's headers.

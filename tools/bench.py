@@ -63,9 +63,9 @@ def main():
 
     if arguments.all or not (arguments.peers or arguments.curves):
         for engine in arguments.engines:
-            ours, theirs = measure(arguments.build, engine, arguments.scenarios, arguments.seconds,
-                                   arguments.rounds)
-            rows, not_met = table(engine, arguments.scenarios, ours, theirs)
+            ours, theirs, limits = measure(arguments.build, engine, arguments.scenarios,
+                                           arguments.seconds, arguments.rounds)
+            rows, not_met = table(engine, arguments.scenarios, ours, theirs, limits)
             missed += not_met
             print("\n".join(["", f"{engine}:", "| scenario | what | measured | wanted | reached |",
                              "|---|---|---|---|---|", *rows, ""]), flush=True)

@@ -5,8 +5,8 @@
     apps/proof, which breaks stores and checks histories, stands on base and the public headers
 
 Each folder may include what its line in LAYERS names, and itself. Engines do not know each other,
-except redlock, which is made of redis, and the SQL engines, which share src/engines/relational;
-src/engines/all.cc alone names them all. An engine's vendor header appears in <x>_session only.
+except redlock, which is made of redis, and what several share: src/engines/relational (SQL) and
+src/engines/tls (redis, etcd). src/engines/all.cc alone names them all. An engine's vendor header appears in <x>_session only.
 Clocks are read and threads sleep by means of base; in core not at all.
 
 usage: check_layers.py [ROOT]     (the tree to check; default: the one this file is in)
@@ -33,7 +33,8 @@ LAYERS = {
     "apps": {"values", "api", "proof"},
     "examples": {"values", "api"},
 }
-SIDEWAYS = {("redlock", "redis"), ("mysql", "relational"), ("postgres", "relational")}
+SIDEWAYS = {("redlock", "redis"), ("mysql", "relational"), ("postgres", "relational"),
+            ("redis", "tls"), ("etcd", "tls")}
 ALL_ENGINES = "src/engines/all.cc"
 
 # Third-party headers by layer; what is not named here is refused.
@@ -48,6 +49,7 @@ SESSION_VENDORS = {
     "mysql": ("mysql", "mariadb"),
     "postgres": ("libpq-fe.h",),
     "redis": ("openssl/",),
+    "tls": ("openssl/",),
     "zookeeper": ("zookeeper/",),
     "etcd": ("nghttp2/",),
 }

@@ -37,12 +37,6 @@ double postgres_wake_up(const std::string& conninfo, double seconds);
 double mysql_cycles(const std::string& port, unsigned threads, double seconds);
 double mysql_wake_up(const std::string& port, double seconds);
 
-// Its own locks, in the scenarios U, C16 and P2.
-enum class MysqlLock : unsigned char { user_level, row };
-double mysql_lock_cycles(MysqlLock kind, const std::string& port, unsigned threads, double seconds);
-double mysql_lock_hand_overs(MysqlLock kind, const std::string& port, double seconds);
-double mysql_lock_wake_up(MysqlLock kind, const std::string& port, double seconds);
-
 // ZooKeeper by hand, a node made and deleted: cycles/s.
 double zookeeper_cycles(const std::string& port, double seconds);
 // Redis by hand: half of the SETs/s on one connection.
@@ -51,6 +45,18 @@ double redis_half_sets(const std::string& port, double seconds);
 // Calls `once(thread, i)` in every thread until the time is over: calls/s.
 double repeat(double seconds, unsigned threads,
               const std::function<void(unsigned thread, std::size_t i)>& once);
+
+// The least that a release in P2 does before it wakes anybody, one write, after the same
+// pause: the median in µs. No library on that store can be faster.
+double sqlite_cold_write(const std::string& directory, double seconds);
+double redis_cold_write(const std::string& port, double seconds);
+double mysql_cold_write(const std::string& port, double seconds);
+double postgres_cold_write(const std::string& conninfo, double seconds);
+
+// As `holdfast bench` waits between hand-overs: processors and caches are cold.
+constexpr std::chrono::milliseconds kBetweenHandOvers{700};
+// Calls `once` after such pauses: the median of what it takes, in µs.
+double repeat_cold(double seconds, const std::function<void()>& once);
 
 [[noreturn]] void give_up(const std::string& what);
 

@@ -19,7 +19,6 @@ using namespace std::chrono_literals;
 
 constexpr std::size_t kNames = 100;
 constexpr unsigned kThreads = 16;
-constexpr auto kPause = 700ms;
 constexpr std::size_t kMaxRounds = 10'000;
 
 class LockFile {
@@ -67,7 +66,7 @@ void let_go_often(Board& board, const std::string& path, std::uint32_t rounds) {
   for (std::uint32_t round = 0; round < rounds; ++round) {
     file.lock();
     board.round = 2 * round + 1;
-    std::this_thread::sleep_for(kPause);
+    std::this_thread::sleep_for(kBetweenHandOvers);
     board.left[round] = Clock::now();
     file.unlock();
     await(board, 2 * round + 2);
@@ -117,9 +116,9 @@ double flock_hand_overs(const std::string& directory, double seconds) {
 }
 
 double flock_wake_up(const std::string& directory, double seconds) {
-  const auto rounds =
-      static_cast<std::uint32_t>(std::clamp(seconds / std::chrono::duration<double>{kPause}.count(),
-                                            3.0, static_cast<double>(kMaxRounds)));
+  const auto rounds = static_cast<std::uint32_t>(
+      std::clamp(seconds / std::chrono::duration<double>{kBetweenHandOvers}.count(), 3.0,
+                 static_cast<double>(kMaxRounds)));
   void* memory =
       mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) {

@@ -1,6 +1,7 @@
 // bench_baselines NAME SECONDS DIRECTORY (or a server's address): prints one figure.
 
 #include "baselines.h"
+#include "native_locks.h"
 
 #include <algorithm>
 #include <atomic>
@@ -41,24 +42,25 @@ double repeat(double seconds, unsigned threads,
          elapsed.count();
 }
 
+double repeat_cold(double seconds, const std::function<void()>& once) {
+  std::vector<double> times;
+  const auto end = Clock::now() + std::chrono::duration<double>{seconds};
+  while (times.size() < 3 || Clock::now() < end) {
+    std::this_thread::sleep_for(kBetweenHandOvers);
+    const Clock::time_point began = Clock::now();
+    once();
+    times.push_back(std::chrono::duration<double, std::micro>{Clock::now() - began}.count());
+  }
+  std::sort(times.begin(), times.end());
+  return times[(times.size() - 1) / 2];
+}
+
 void give_up(const std::string& what) {
   std::fprintf(stderr, "bench_baselines: %s: %s\n", what.c_str(), std::strerror(errno));
   std::exit(1);
 }
 
 namespace {
-
-// get_lock-U1, for_update-C16 and the like.
-double measure_mysql_lock(MysqlLock kind, std::string_view scenario, double seconds,
-                          const std::string& port) {
-  if (scenario == "C16") {
-    return mysql_lock_hand_overs(kind, port, seconds);
-  }
-  if (scenario == "P2") {
-    return mysql_lock_wake_up(kind, port, seconds);
-  }
-  return mysql_lock_cycles(kind, port, scenario == "U32" ? 32 : 1, seconds);
-}
 
 double measure(std::string_view name, double seconds, const std::string& directory) {
   if (name == "sqlite-U1") {
@@ -100,11 +102,26 @@ double measure(std::string_view name, double seconds, const std::string& directo
   if (name == "redis-U1") {
     return redis_half_sets(directory, seconds);
   }
+  if (name == "sqlite-cold") {
+    return sqlite_cold_write(directory, seconds);
+  }
+  if (name == "redis-cold") {
+    return redis_cold_write(directory, seconds);
+  }
+  if (name == "mysql-cold") {
+    return mysql_cold_write(directory, seconds);
+  }
+  if (name == "postgres-cold") {
+    return postgres_cold_write(directory, seconds);
+  }
   if (name.starts_with("get_lock-")) {
-    return measure_mysql_lock(MysqlLock::user_level, name.substr(9), seconds, directory);
+    return measure_native_lock(mysql_get_lock(directory), name.substr(9), seconds);
   }
   if (name.starts_with("for_update-")) {
-    return measure_mysql_lock(MysqlLock::row, name.substr(11), seconds, directory);
+    return measure_native_lock(mysql_for_update(directory), name.substr(11), seconds);
+  }
+  if (name.starts_with("pg_advisory-")) {
+    return measure_native_lock(postgres_advisory_lock(directory), name.substr(12), seconds);
   }
   errno = EINVAL;
   give_up(std::string{name});
@@ -115,13 +132,15 @@ double measure(std::string_view name, double seconds, const std::string& directo
 
 int main(int argc, char** argv) {
   if (argc != 4) {
-    std::fprintf(stderr,
-                 "usage: bench_baselines sqlite-U1|fifo-C16|flock-U1|flock-C16|flock-P2 "
-                 "SECONDS DIRECTORY\n"
-                 "       bench_baselines postgres-U1|postgres-U32|postgres-P2 SECONDS CONNINFO\n"
-                 "       bench_baselines mysql-U1|mysql-U32|mysql-P2|redis-U1|zookeeper-U1 SECONDS "
-                 "PORT\n"
-                 "       bench_baselines (get_lock|for_update)-(U1|U32|C16|P2) SECONDS PORT\n");
+    std::fprintf(
+        stderr,
+        "usage: bench_baselines sqlite-U1|sqlite-cold|fifo-C16|flock-U1|flock-C16|flock-P2 "
+        "SECONDS DIRECTORY\n"
+        "       bench_baselines postgres-(U1|U32|P2|cold) SECONDS CONNINFO\n"
+        "       bench_baselines mysql-(U1|U32|P2|cold)|redis-(U1|cold)|zookeeper-U1 "
+        "SECONDS PORT\n"
+        "       bench_baselines (get_lock|for_update)-(U1|U32|C16|P2) SECONDS PORT\n"
+        "       bench_baselines pg_advisory-(U1|U32|C16|P2) SECONDS CONNINFO\n");
     return 64;
   }
   std::printf("%.3f\n", baselines::measure(argv[1], std::atof(argv[2]), argv[3]));

@@ -10,8 +10,6 @@ namespace baselines {
 namespace {
 
 constexpr std::size_t kNames = 100;
-// As `holdfast bench` waits between hand-overs: processors and caches are cold.
-constexpr std::chrono::milliseconds kBetweenHandOvers{700};
 
 }  // namespace
 
@@ -32,6 +30,13 @@ double mysql_cycles(const std::string& port, unsigned threads, double seconds) {
   });
   owner.run("DROP TABLE bench_by_hand");
   return rate;
+}
+
+double mysql_cold_write(const std::string& port, double seconds) {
+  MysqlConnection connection{port};
+  connection.run("CREATE TABLE IF NOT EXISTS bench_cold (id INT PRIMARY KEY, n INT)");
+  connection.run("INSERT IGNORE INTO bench_cold VALUES (1,0)");
+  return repeat_cold(seconds, [&] { connection.run("UPDATE bench_cold SET n=n+1 WHERE id=1"); });
 }
 
 double mysql_wake_up(const std::string& port, double seconds) {

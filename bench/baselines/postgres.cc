@@ -6,12 +6,12 @@
 #include <thread>
 
 #include "baselines.h"
+#include "native_locks.h"
 
 namespace baselines {
 namespace {
 
 constexpr std::size_t kNames = 100;
-constexpr std::chrono::milliseconds kBetweenHandOvers{50};
 
 class Connection {
  public:
@@ -49,6 +49,22 @@ class Connection {
 
 }  // namespace
 
+NativeLock postgres_advisory_lock(const std::string& conninfo) {
+  NativeLock lock;
+  lock.connect = [conninfo] {
+    return [connection = std::make_shared<Connection>(conninfo)](const std::string& sql) {
+      connection->run(sql.c_str());
+    };
+  };
+  lock.take = [](const std::string& name) -> Statements {
+    return {"SELECT pg_advisory_lock(hashtext('" + name + "'))"};
+  };
+  lock.free = [](const std::string& name) -> Statements {
+    return {"SELECT pg_advisory_unlock(hashtext('" + name + "'))"};
+  };
+  return lock;
+}
+
 double postgres_cycles(const std::string& conninfo, unsigned threads, double seconds) {
   Connection owner{conninfo};
   owner.run("DROP TABLE IF EXISTS bench_by_hand");
@@ -66,6 +82,14 @@ double postgres_cycles(const std::string& conninfo, unsigned threads, double sec
   });
   owner.run("DROP TABLE bench_by_hand");
   return rate;
+}
+
+double postgres_cold_write(const std::string& conninfo, double seconds) {
+  Connection connection{conninfo};
+  connection.run("CREATE TABLE IF NOT EXISTS bench_cold (id int PRIMARY KEY, n int)");
+  connection.run("INSERT INTO bench_cold VALUES (1, 0) ON CONFLICT DO NOTHING");
+  return repeat_cold(seconds,
+                     [&] { connection.run("UPDATE bench_cold SET n = n + 1 WHERE id = 1"); });
 }
 
 double postgres_wake_up(const std::string& conninfo, double seconds) {

@@ -12,27 +12,49 @@
 
 namespace baselines {
 
-double redis_half_sets(const std::string& port, double seconds) {
-  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<std::uint16_t>(std::stoul(port)));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  const int yes = 1;
-  ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
-  if (::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    give_up("connect");
+namespace {
+
+class Connection {
+ public:
+  explicit Connection(const std::string& port)
+      : fd_{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)} {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<std::uint16_t>(std::stoul(port)));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const int yes = 1;
+    ::setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+    if (::connect(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+      give_up("connect");
+    }
   }
-  constexpr std::string_view kSet = "*3\r\n$3\r\nSET\r\n$7\r\nby-hand\r\n$3\r\nxxx\r\n";
-  const double rate = repeat(seconds, 1, [&](unsigned, std::size_t) {
+  ~Connection() { ::close(fd_); }
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  void set() const {
+    constexpr std::string_view kSet = "*3\r\n$3\r\nSET\r\n$7\r\nby-hand\r\n$3\r\nxxx\r\n";
     std::array<char, 64> answer{};
-    if (::write(fd, kSet.data(), kSet.size()) != static_cast<ssize_t>(kSet.size()) ||
-        ::read(fd, answer.data(), answer.size()) <= 0 || answer[0] != '+') {
+    if (::write(fd_, kSet.data(), kSet.size()) != static_cast<ssize_t>(kSet.size()) ||
+        ::read(fd_, answer.data(), answer.size()) <= 0 || answer[0] != '+') {
       give_up("SET");
     }
-  });
-  ::close(fd);
-  return rate / 2;
+  }
+
+ private:
+  int fd_;
+};
+
+}  // namespace
+
+double redis_half_sets(const std::string& port, double seconds) {
+  const Connection connection{port};
+  return repeat(seconds, 1, [&](unsigned, std::size_t) { connection.set(); }) / 2;
+}
+
+double redis_cold_write(const std::string& port, double seconds) {
+  const Connection connection{port};
+  return repeat_cold(seconds, [&] { connection.set(); });
 }
 
 }  // namespace baselines

@@ -89,6 +89,18 @@ class Loop {
 
 }  // namespace
 
+double sqlite_cold_write(const std::string& directory, double seconds) {
+  const std::string file = directory + "/baseline.db";
+  double time = 0;
+  {
+    Loop loop{file};
+    loop.transaction("cold", kHeldBytes);
+    time = repeat_cold(seconds, [&] { loop.transaction("cold", kIdleBytes); });
+  }
+  unlink(file.c_str());
+  return time;
+}
+
 double sqlite_cycles(const std::string& directory, double seconds) {
   const std::string file = directory + "/baseline.db";
   std::vector<std::string> names;

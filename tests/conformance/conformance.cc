@@ -13,7 +13,7 @@ void Conformance::SetUp() {
 }
 
 Client& Conformance::bystander() {
-  if (!bystander_) bystander_ = harness_->open();
+  if (!bystander_) bystander_ = harness_->open_observer();
   return *bystander_;
 }
 

@@ -32,12 +32,16 @@ std::unique_ptr<Client> Harness::open_impatient() const {
   return open_or_throw(impatient_url(), {});
 }
 
+std::unique_ptr<Client> Harness::open_observer() const {
+  return open_or_throw(observer_url(), {});
+}
+
 std::string Harness::fresh_name() {
   return prefix_ + std::to_string(++names_);
 }
 
 void Harness::let_expire(const Lease& lease) {
-  if (!observer_) observer_ = open();
+  if (!observer_) observer_ = open_observer();
   const bool ended = eventually([&] {
     auto info = observer_->show(lease.name());
     return info && !is_held(*info, lease);

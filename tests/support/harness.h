@@ -56,6 +56,8 @@ class Harness {
   // The same, but it takes a store for unavailable after a fraction of
   // renewable_ttl(), where it would rather wait by default.
   std::unique_ptr<Client> open_impatient() const;
+  // One that only looks, and can during an outage, too.
+  std::unique_ptr<Client> open_observer() const;
 
   // A name that nothing else uses. All start with name_prefix().
   std::string fresh_name();
@@ -78,6 +80,7 @@ class Harness {
   virtual std::size_t cache_bytes() const { return 0; }
 
   // Only where claims().outage.
+  virtual std::string observer_url() const { return url(); }
   virtual std::string impatient_url() const { return url(); }
   virtual std::unique_ptr<Outage> begin_outage() { return nullptr; }
 

@@ -7,7 +7,7 @@ import tempfile
 import time
 
 from stores import at_the_server, store_of
-from targets import AT_THE_SERVER, COUNTED, ONCE, RATIOS, SCENARIOS
+from targets import AT_THE_SERVER, COUNTED, LIMITS, ONCE, RATIOS, SCENARIOS
 
 
 LOCAL = {"sqlite", "fifo", "flock"}  # baselines that need no server
@@ -41,7 +41,7 @@ def run_baseline(build, store, name, seconds):
 
 
 def measure(build, engine, scenarios, seconds, rounds):
-    ours, theirs = {}, {}
+    ours, theirs, limits = {}, {}, {}
     with store_of(engine, build) as store:
         for turn in range(rounds):
             for scenario in scenarios:
@@ -52,7 +52,10 @@ def measure(build, engine, scenarios, seconds, rounds):
                 if baseline and baseline not in SCENARIOS:
                     theirs.setdefault(scenario, []).append(
                         run_baseline(build, store, baseline, seconds))
+                if scenario in LIMITS.get(engine, {}):
+                    limits.setdefault(scenario, []).append(
+                        run_baseline(build, store, LIMITS[engine][scenario][0], seconds))
                 for field, value in run_ours(build, store, scenario, seconds, engine).items():
                     if field != "scenario":
                         ours.setdefault(scenario, {}).setdefault(field, []).append(value)
-    return ours, theirs
+    return ours, theirs, limits

@@ -2,10 +2,10 @@
 
 import statistics
 
-from targets import AT_THE_SERVER, EMBEDDED_FIGURES, FIGURES, RATIOS, SCENARIOS
+from targets import AT_THE_SERVER, EMBEDDED_FIGURES, FIGURES, LIMITS, RATIOS, SCENARIOS
 
 
-def table(engine, scenarios, ours, theirs):
+def table(engine, scenarios, ours, theirs, limits):
     rows, missed = [], []
 
     def row(scenario, what, value, target, good):
@@ -24,6 +24,10 @@ def table(engine, scenarios, ours, theirs):
             if base:
                 ratio = medians[field] / base
                 row(scenario, f"ratio to {name}", f"{ratio:.2f}", target, met(ratio))
+                if scenario in limits:
+                    least = statistics.median(limits[scenario]) / base
+                    what = LIMITS[engine][scenario][1]
+                    rows.append(f"| {scenario} | {what}: ratio to the same | {least:.2f} | | |")
         embedded = EMBEDDED_FIGURES.get(scenario, []) if engine == "sqlite" else []
         server = []
         if engine in AT_THE_SERVER and "commands_per_s" in medians:

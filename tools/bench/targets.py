@@ -47,6 +47,13 @@ RATIOS = {
     },
     "etcd": {"U32": FOUR_TIMES, "C16": FIFO},
 }
+# engine: scenario: (baseline, what it is): what nobody on that store can go below, shown beside it
+LIMITS = {
+    "sqlite": {"P2": ("sqlite-cold", "one bare SQLite write transaction, as cold")},
+    "mysql": {"P2": ("mysql-cold", "one bare UPDATE, as cold")},
+    "postgres": {"P2": ("postgres-cold", "one bare UPDATE, as cold")},
+    "redis": {"P2": ("redis-cold", "one bare SET, as cold")},
+}
 EMBEDDED_FIGURES = {
     "W1000": [("wake_ups_per_s", "wake-ups/s", lambda v: v <= 2, "the backstop poll alone")],
     "W1000n": [("wake_ups_per_s", "wake-ups/s", lambda v: v <= 2, "the backstop poll alone")],

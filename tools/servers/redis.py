@@ -3,10 +3,12 @@ the server as it is (--maxmemory=10mb). tls=1: its port speaks TLS alone, with a
 localhost of its own."""
 import os
 
+from servers import certificates
+
 
 def prepare(run):
     if "tls" in run.options:
-        _make_certificates(run)
+        certificates.make(run)
 
 
 def command(run):
@@ -38,21 +40,3 @@ def is_ready(run):
 
 def facts(run):
     return {"socket": f"{run.dir}/socket", "ca": f"{run.data}/ca.crt"}
-
-
-def _make_certificates(run):
-    def openssl(*words):
-        run.call(["openssl", *words])
-
-    def path(name):
-        return f"{run.data}/{name}"
-
-    openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "30", "-subj", "/CN=test CA",
-            "-keyout", path("ca.key"), "-out", path("ca.crt"))
-    openssl("req", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost",
-            "-keyout", path("server.key"), "-out", path("server.csr"))
-    with open(path("names"), "w", encoding="utf-8") as names:
-        names.write("subjectAltName=DNS:localhost,IP:127.0.0.1\n")
-    openssl("x509", "-req", "-in", path("server.csr"), "-CA", path("ca.crt"), "-CAkey",
-            path("ca.key"), "-CAcreateserial", "-days", "30", "-extfile", path("names"),
-            "-out", path("server.crt"))

@@ -13,6 +13,7 @@ constexpr std::string_view kHexDigits = "0123456789ABCDEF";
 constexpr std::string_view kNote = "holdfast";
 constexpr std::string_view kValues = "%values/";
 constexpr std::string_view kHoldOffs = "%hold-offs/";
+constexpr std::string_view kGone = "%gone/";
 
 bool is_plain(char c) {
   const auto byte = static_cast<unsigned char>(c);
@@ -106,14 +107,19 @@ std::string etcd_hold_off_key(const EtcdOptions& options, std::string_view name)
   return options.prefix + std::string{kHoldOffs} + escaped(name);
 }
 
+std::string etcd_gone_key(const EtcdOptions& options, const core::RequestId& id) {
+  return options.prefix + std::string{kGone} + id.hex();
+}
+
 std::string etcd_unescaped(std::string_view name) {
   return unescaped(name);
 }
 
 std::optional<std::string> etcd_name(const EtcdOptions& options, std::string_view key) {
-  if (key.starts_with(options.prefix + std::string{kValues}) ||
-      key.starts_with(options.prefix + std::string{kHoldOffs})) {
-    return std::nullopt;
+  for (const std::string_view other : {kValues, kHoldOffs, kGone}) {
+    if (key.starts_with(options.prefix + std::string{other})) {
+      return std::nullopt;
+    }
   }
   const auto slash = key.rfind('/');
   if (!key.starts_with(options.prefix) || slash == std::string_view::npos ||

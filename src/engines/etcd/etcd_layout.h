@@ -22,6 +22,9 @@ Result<std::string> etcd_directory(const EtcdOptions& options, std::string_view 
 // "<prefix>%values/<name>", and where its hold-off is. No lock is called so.
 std::string etcd_value_key(const EtcdOptions& options, std::string_view name);
 std::string etcd_hold_off_key(const EtcdOptions& options, std::string_view name);
+// "<prefix>%gone/<request>": stands for as long as the request's lease does if
+// its key must never come, because it was released before it was known to be there.
+std::string etcd_gone_key(const EtcdOptions& options, const core::RequestId& id);
 std::string etcd_unescaped(std::string_view name);
 // The name of the lock that this key belongs to; nullopt: it is none of ours.
 std::optional<std::string> etcd_name(const EtcdOptions& options, std::string_view key);

@@ -10,6 +10,8 @@ namespace {
 
 constexpr std::string_view kGrant = "/etcdserverpb.Lease/LeaseGrant";
 constexpr std::string_view kKeepAlive = "/etcdserverpb.Lease/LeaseKeepAlive";
+constexpr std::string_view kRange = "/etcdserverpb.KV/Range";
+constexpr int kAttempts = 5;
 
 std::int64_t whole_seconds(Duration ttl) {
   return std::max<std::int64_t>(std::chrono::ceil<std::chrono::seconds>(ttl).count(), 1);
@@ -99,27 +101,43 @@ engine::Task<std::optional<Error>> EtcdRecipe::find_lease(Duration ttl, std::int
 
 // nullopt if it lives, by the server that was just asked; or if it is gone,
 // and everything that hung on it is forgotten.
+//
+// Leaders keep leases alive by themselves (before 3.5), also one that is cut off
+// and does not know yet that there is another, who counts from his election. So a
+// read by quorum follows: if it comes from the same term, the leader was the leader.
 engine::Task<std::optional<Error>> EtcdRecipe::keep_alive(std::int64_t lease) {
-  const base::Time started = base::BootClock::now();
-  const EtcdRequest::Reply reply = co_await session_->call(kKeepAlive, encode_lease(lease));
-  if (!reply.ok() && reply.status != EtcdStatusCode::not_found) {
-    co_return reply.error();
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    const base::Time started = base::BootClock::now();
+    const EtcdRequest::Reply reply = co_await session_->call(kKeepAlive, encode_lease(lease));
+    if (!reply.ok() && reply.status != EtcdStatusCode::not_found) {
+      co_return reply.error();
+    }
+    const auto answer =
+        reply.ok() ? decode_lease(reply.body) : std::optional<EtcdLease>{EtcdLease{}};
+    if (!answer) {
+      co_return strange_answer();
+    }
+    if (answer->ttl <= 0) {
+      lease_gone(lease);
+      co_return std::nullopt;
+    }
+    std::string nothing = encode_range({.key = options_.prefix + "%"});
+    const EtcdRequest::Reply read = co_await session_->call(kRange, std::move(nothing));
+    const auto seen = read.ok() ? decode_range(read.body) : std::nullopt;
+    if (!seen) {
+      co_return read.ok() ? strange_answer() : read.error();
+    }
+    if (answer->term == 0 || seen->term == answer->term) {
+      const std::lock_guard lock{mutex_};
+      const auto known = leases_.find(lease);
+      if (known != leases_.end()) {
+        known->second.alive_until =
+            std::max(known->second.alive_until, started + std::chrono::seconds{answer->ttl});
+      }
+      co_return std::nullopt;
+    }
   }
-  const auto answer = reply.ok() ? decode_lease(reply.body) : std::optional<EtcdLease>{EtcdLease{}};
-  if (!answer) {
-    co_return strange_answer();
-  }
-  if (answer->ttl <= 0) {
-    lease_gone(lease);
-    co_return std::nullopt;
-  }
-  const std::lock_guard lock{mutex_};
-  const auto known = leases_.find(lease);
-  if (known != leases_.end()) {
-    known->second.alive_until =
-        std::max(known->second.alive_until, started + std::chrono::seconds{answer->ttl});
-  }
-  co_return std::nullopt;
+  co_return Error{ErrorCode::unavailable, "etcd: the leader changes all the time", std::nullopt};
 }
 
 engine::Task<std::optional<Error>> EtcdRecipe::freshen(std::int64_t lease, base::Time until) {

@@ -34,7 +34,16 @@ Result<EtcdOptions> EtcdOptions::from(const engine::Url& url) {
   options.timeout = query.duration("timeout", std::chrono::seconds{5});
   options.verbatim =
       query.choice("names", std::array<std::string_view, 2>{"escaped", "verbatim"}) == 1;
+  const bool near = std::ranges::all_of(
+      url.hosts, [](const auto& host) { return engine::is_loopback(host.name); });
+  TlsOptions security{.ca_file = query.text("ca"),
+                      .certificate = query.text("cert"),
+                      .key = query.text("key"),
+                      .protocol = "h2"};
+  const bool tls =
+      query.flag("tls", !near || !security.ca_file.empty() || !security.certificate.empty());
   const bool insecure = query.flag("insecure", false);
+  security.verify = !insecure;
   auto password = engine::password_for(url, query);
   if (auto good = query.finish(); !good) {
     return tl::unexpected{std::move(good.error())};
@@ -46,11 +55,17 @@ Result<EtcdOptions> EtcdOptions::from(const engine::Url& url) {
   if (options.timeout <= Duration::zero()) {
     return fail(ErrorCode::invalid_argument, "timeout must be longer than zero");
   }
-  const auto is_here = [](const auto& host) { return engine::is_loopback(host.name); };
-  if (!insecure && !std::ranges::all_of(url.hosts, is_here)) {
-    return fail(ErrorCode::unsupported,
-                "this engine speaks to etcd without TLS yet: write insecure=true if you trust the "
-                "network between here and the servers, or reach etcd through a TLS tunnel");
+  if (!tls && !near && !insecure) {
+    return fail(
+        ErrorCode::invalid_argument,
+        "another machine is reached with TLS; drop tls=false, or write insecure=true as well");
+  }
+  if (tls) {
+    auto made = Tls::make(security);
+    if (!made) {
+      return tl::unexpected{std::move(made.error())};
+    }
+    options.tls = *std::move(made);
   }
   return options;
 }

@@ -2,10 +2,12 @@
 
 #include <holdfast/error.h>
 #include <holdfast/options.h>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "engine/url.h"
+#include "engines/tls/tls_session.h"
 
 namespace holdfast::engines {
 
@@ -15,8 +17,11 @@ struct EtcdOptions {
   std::string prefix;  // of all our keys: "" or "a/b/"
   std::string user;
   std::string password;
-  Duration timeout{};     // to connect, and for each answer
-  bool verbatim = false;  // names may contain /
+  Duration timeout{};        // to connect, and for each answer
+  bool verbatim = false;     // names may contain /
+  std::shared_ptr<Tls> tls;  // null: none
+
+  // invalid_argument, also for files that cannot be used.
 
   static Result<EtcdOptions> from(const engine::Url& url);
 };

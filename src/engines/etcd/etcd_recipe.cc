@@ -137,6 +137,7 @@ engine::Task<Outcome> EtcdRecipe::acquire(std::string dir, core::Acquire wanted)
     }
     EtcdTransaction transaction;
     transaction.compares.push_back({.key = place->key});
+    transaction.compares.push_back({.key = etcd_gone_key(options_, wanted.id)});
     transaction.success.push_back({.what = EtcdOperation::What::put,
                                    .key = place->key,
                                    .value = note_text(wanted.shape),
@@ -283,18 +284,30 @@ engine::Task<Outcome> EtcdRecipe::look(core::RequestId id, Beat beat) {
 }
 
 // By the key's creation: nothing but what this request put there is removed.
+// Calls overtake each other: if we do not know that the key was put, it may yet
+// be, and would block others for as long as our lease is used. A second key, which
+// the put asks for, keeps it out.
 engine::Task<Outcome> EtcdRecipe::release(core::RequestId id) {
   const auto place = find(id);
   if (!place) {
     co_return plain(Status::not_held);
   }
   EtcdTransaction transaction;
+  transaction.success.push_back({.what = EtcdOperation::What::remove, .key = place->key});
   if (place->create_revision != 0) {
     transaction.compares.push_back({.key = place->key, .revision = place->create_revision});
+  } else {
+    transaction.success.push_back({.what = EtcdOperation::What::put,
+                                   .key = etcd_gone_key(options_, id),
+                                   .lease = place->lease});
   }
-  transaction.success.push_back({.what = EtcdOperation::What::remove, .key = place->key});
   EtcdTransactionAnswer answer;
   auto problem = co_await transact(std::move(transaction), answer);
+  if (problem && says_lease_is_gone(*problem)) {  // and its key with it
+    lease_gone(place->lease);
+    forget(id);
+    co_return plain(Status::not_held);
+  }
   if (problem) {
     co_return failure(*std::move(problem));
   }
@@ -309,14 +322,25 @@ engine::Task<Outcome> EtcdRecipe::requeue(std::string dir, core::Requeue wanted)
   const Step step{
       .id = next.id, .started = base::BootClock::now(), .queue = next.queue, .first = true};
   const auto old = find(wanted.id);
-  if (!old || find(next.id)) {
+  const auto known = find(next.id);
+  if (!old || old->create_revision == 0 || known) {
     // Sent before and perhaps applied: then the new key is there and the old is not.
+    bool moved = false;
+    if (known) {
+      EtcdRange found;
+      auto unseen = co_await range(dir, found);
+      if (unseen) {
+        co_return failure(unknown(unseen->text));
+      }
+      moved = std::ranges::any_of(found.keys,
+                                  [&](const EtcdKey& key) { return key.key == known->key; });
+    }
     Outcome before = co_await release(wanted.id);
     if (before.status == Status::failed) {
       co_return before;
     }
     Outcome outcome = co_await acquire(dir, next);
-    outcome.gave_back = before.status == Status::released;
+    outcome.gave_back = moved || before.status == Status::released;
     co_return outcome;
   }
   std::int64_t lease = 0;
@@ -333,15 +357,13 @@ engine::Task<Outcome> EtcdRecipe::requeue(std::string dir, core::Requeue wanted)
               .beat = step.started};
   EtcdTransaction transaction;
   transaction.compares.push_back({.key = old->key, .revision = old->create_revision});
+  transaction.compares.push_back({.key = etcd_gone_key(options_, next.id)});
   transaction.success.push_back({.what = EtcdOperation::What::remove, .key = old->key});
-  const EtcdOperation arrive{.what = EtcdOperation::What::put,
-                             .key = place.key,
-                             .value = note_text(next.shape),
-                             .lease = lease};
-  for (auto* branch : {&transaction.success, &transaction.failure}) {
-    branch->push_back(arrive);
-    branch->push_back(all_of(dir));
-  }
+  transaction.success.push_back({.what = EtcdOperation::What::put,
+                                 .key = place.key,
+                                 .value = note_text(next.shape),
+                                 .lease = lease});
+  transaction.success.push_back(all_of(dir));
   put(next.id, std::move(place));
   EtcdTransactionAnswer answer;
   problem = co_await transact(std::move(transaction), answer);
@@ -352,9 +374,12 @@ engine::Task<Outcome> EtcdRecipe::requeue(std::string dir, core::Requeue wanted)
     co_return failure(*std::move(problem));
   }
   forget(wanted.id);
+  if (!answer.succeeded) {  // there was nothing to give back
+    co_return co_await acquire(dir, next);
+  }
   std::vector<EtcdKey> keys = std::move(answer.parts.back().keys);
   Outcome outcome = co_await settle(dir, step, std::move(keys));
-  outcome.gave_back = answer.succeeded;
+  outcome.gave_back = true;
   co_return outcome;
 }
 

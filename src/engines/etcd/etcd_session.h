@@ -58,7 +58,8 @@ class EtcdRequest {
   Reply reply_;
   std::coroutine_handle<> waiter_;
   base::Time since_{};
-  std::size_t sent_ = 0;
+  std::uint32_t login_ = 0;  // by which it was sent
+  bool again_ = false;       // it was sent once more, with a new login
 };
 
 // One HTTP/2 connection to one of the servers at a time, and one stream of

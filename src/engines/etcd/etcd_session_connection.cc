@@ -1,28 +1,27 @@
 #include "engines/etcd/etcd_session_connection.h"
 
-#include <netdb.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <nghttp2/nghttp2.h>
 #include <poll.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <charconv>
 #include <cstring>
 #include <utility>
 
-#include "base/fork.h"
 #include "engines/etcd/etcd_wire.h"
 
 namespace holdfast::engines {
 namespace {
 
-constexpr Duration kPause = std::chrono::milliseconds{50};  // between attempts to connect
-constexpr std::size_t kFrameHead = 5;                       // of a message in a gRPC stream
+constexpr Duration kPause = std::chrono::milliseconds{50};    // between attempts to connect
+constexpr Duration kGlance = std::chrono::milliseconds{100};  // while nobody may nudge us
+constexpr Duration kLoginsApart = std::chrono::seconds{1};
+constexpr std::size_t kMostAtOnce = 65536;  // bytes in one go
+constexpr int kFailedPrecondition = 9;      // gRPC's
+constexpr int kUnavailable = 14;
+constexpr std::size_t kFrameHead = 5;  // of a message in a gRPC stream
 
 // gRPC's numbers.
 EtcdStatusCode status_of(int code) {
@@ -77,50 +76,14 @@ nghttp2_nv header(std::string_view name, std::string_view value) {
   return {bytes(name), bytes(value), name.size(), value.size(), NGHTTP2_NV_FLAG_NONE};
 }
 
-std::string where(const engine::Url::Host& host) {
-  return host.name + ":" + std::to_string(host.port);
-}
-
-int poll_for(int fd, short events, base::Time until) {
-  pollfd wanted{fd, events, 0};
-  const Duration left = std::max(until - base::BootClock::now(), Duration::zero());
-  const auto ms = std::chrono::ceil<std::chrono::milliseconds>(left).count();
-  return poll(&wanted, 1, static_cast<int>(std::min<std::int64_t>(ms, 60'000))) == 1
-             ? wanted.revents
-             : 0;
-}
-
-base::FileDescriptor connect_to(const engine::Url::Host& host, base::Time until) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  {
-    const base::ForksWait until_found;
-    const std::string port = std::to_string(host.port);
-    if (getaddrinfo(host.name.c_str(), port.c_str(), &hints, &found) != 0) {
-      return {};
-    }
-  }
-  base::FileDescriptor connected;
-  for (const addrinfo* each = found; each != nullptr && !connected; each = each->ai_next) {
-    base::FileDescriptor fd{
-        socket(each->ai_family, each->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
-    if (!fd) {
-      continue;
-    }
-    int problem = ::connect(fd.get(), each->ai_addr, each->ai_addrlen) == 0 ? 0 : errno;
-    if (problem == EINPROGRESS && (poll_for(fd.get(), POLLOUT, until) & POLLOUT) != 0) {
-      socklen_t size = sizeof problem;
-      getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &problem, &size);
-    }
-    if (problem == 0) {
-      const int yes = 1;
-      setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
-      connected = std::move(fd);
-    }
-  }
-  freeaddrinfo(found);
-  return connected;
+// It was turned away because of who we are, or are no longer; nothing was done.
+bool wants_a_login(int status, std::string_view text) {
+  constexpr std::array<std::string_view, 4> kWords{"invalid auth token", "user name is empty",
+                                                   "revision in header is old",
+                                                   "revision of auth store is old"};
+  return status > 0 && std::ranges::any_of(kWords, [&](std::string_view words) {
+           return text.find(words) != std::string_view::npos;
+         });
 }
 
 }  // namespace
@@ -144,6 +107,7 @@ struct EtcdConnection::Http2 {
     nghttp2_session_callbacks_set_on_header_callback(callbacks, &on_header);
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, &on_data);
     nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, &on_close);
+    nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, &on_frame);
     nghttp2_session_client_new(&raw, callbacks, &connection);
     nghttp2_session_callbacks_del(callbacks);
     constexpr std::array<nghttp2_settings_entry, 2> kSettings{
@@ -189,8 +153,15 @@ struct EtcdConnection::Http2 {
     return 0;
   }
 
-  static int on_close(nghttp2_session*, std::int32_t id, std::uint32_t, void* user) {
-    static_cast<EtcdConnection*>(user)->on_stream_closed(id);
+  static int on_close(nghttp2_session*, std::int32_t id, std::uint32_t why, void* user) {
+    static_cast<EtcdConnection*>(user)->on_stream_closed(id, why == NGHTTP2_REFUSED_STREAM);
+    return 0;
+  }
+
+  static int on_frame(nghttp2_session*, const nghttp2_frame* frame, void* user) {
+    auto* connection = static_cast<EtcdConnection*>(user);
+    connection->greeted_ = connection->greeted_ || frame->hd.type == NGHTTP2_SETTINGS;
+    connection->leaving_ = connection->leaving_ || frame->hd.type == NGHTTP2_GOAWAY;
     return 0;
   }
 
@@ -258,7 +229,7 @@ Error EtcdConnection::trouble() const {
 
 std::string EtcdConnection::server() const {
   const std::lock_guard lock{mutex_};
-  return where(options_.hosts[host_ % options_.hosts.size()]);
+  return etcd_authority(host());
 }
 
 // --- requests
@@ -270,7 +241,7 @@ bool EtcdConnection::begin(EtcdRequest& request) {
     request.reply_.text = "the store was closed";
     return false;
   }
-  if (!ready_ || broken_) {
+  if (!ready_ || broken_ || leaving_) {
     waiting_.push_back(&request);
     nudge();
     return true;
@@ -285,22 +256,23 @@ bool EtcdConnection::begin(EtcdRequest& request) {
 bool EtcdConnection::submit(EtcdRequest& request) {
   if (request.watch_ != 0) {
     if (watch_stream_ < 0) {
-      request.reply_.text = "the watches are not open";
-      return false;
+      unwatched_.push_back(&request);
+      return true;
     }
-    creating_[request.watch_] = &request;
+    creating_.emplace_back(request.watch_, &request);
     say_to_watches(request.message_);
     return true;
   }
   auto stream = std::make_unique<Stream>();
   stream->request = &request;
+  request.login_ = logins_;
   stream->out = framed(request.message_);
-  const std::string authority = where(options_.hosts[host_ % options_.hosts.size()]);
+  const std::string authority = etcd_authority(host());
   std::vector<nghttp2_nv> headers{
-      header(":method", "POST"),        header(":scheme", "http"),
+      header(":method", "POST"),        header(":scheme", link_->is_secret() ? "https" : "http"),
       header(":path", request.method_), header(":authority", authority),
       header("te", "trailers"),         header("content-type", "application/grpc")};
-  if (!token_.empty()) {
+  if (!token_.empty() && &request != login_.get()) {
     headers.push_back(header("token", token_));
   }
   nghttp2_data_provider provider{};
@@ -309,8 +281,14 @@ bool EtcdConnection::submit(EtcdRequest& request) {
   const std::int32_t id = nghttp2_submit_request(http2_->raw, nullptr, headers.data(),
                                                  headers.size(), &provider, nullptr);
   if (id < 0) {
-    request.reply_.text = nghttp2_strerror(id);
-    return false;
+    // A connection has 2^30 numbers for its streams: on with a new one.
+    leaving_ = true;
+    nudge();
+    if (&request == login_.get()) {
+      return false;
+    }
+    waiting_.push_back(&request);
+    return true;
   }
   streams_.emplace(id, std::move(stream));
   return true;
@@ -319,10 +297,10 @@ bool EtcdConnection::submit(EtcdRequest& request) {
 void EtcdConnection::open_watches() {
   auto stream = std::make_unique<Stream>();
   stream->open_ended = true;
-  const std::string authority = where(options_.hosts[host_ % options_.hosts.size()]);
+  const std::string authority = etcd_authority(host());
   // A server that has lost its leader ends the stream instead of keeping silent.
   std::vector<nghttp2_nv> headers{header(":method", "POST"),
-                                  header(":scheme", "http"),
+                                  header(":scheme", link_->is_secret() ? "https" : "http"),
                                   header(":path", "/etcdserverpb.Watch/Watch"),
                                   header(":authority", authority),
                                   header("te", "trailers"),
@@ -340,6 +318,9 @@ void EtcdConnection::open_watches() {
   if (watch_stream_ >= 0) {
     streams_.emplace(watch_stream_, std::move(stream));
     news_ = true;
+    for (EtcdRequest* each : std::exchange(unwatched_, {})) {
+      submit(*each);
+    }
   }
 }
 
@@ -364,13 +345,18 @@ void EtcdConnection::on_watch_bytes(std::string_view bytes) {
   if (!news) {
     return;
   }
-  const auto creating = creating_.find(news->id);
+  // Later versions do not say which watch it was that they refused.
+  const bool nameless = news->created && news->cancelled && news->id < 0;
+  const auto creating = std::ranges::find_if(
+      creating_, [&](const auto& each) { return nameless || each.first == news->id; });
   if (creating != creating_.end() && (news->created || news->cancelled)) {
     EtcdRequest* request = creating->second;
     creating_.erase(creating);
     const bool good = news->created && !news->cancelled;
     if (good) {
       watching_.insert(news->id);
+    } else {
+      begin_login();  // it may be our token
     }
     finish(*request, good ? EtcdStatusCode::ok : EtcdStatusCode::refused, 0,
            "the watch was refused");
@@ -383,27 +369,120 @@ void EtcdConnection::on_watch_bytes(std::string_view bytes) {
   }
 }
 
-void EtcdConnection::on_stream_closed(std::int32_t id) {
+void EtcdConnection::on_stream_closed(std::int32_t id, bool refused) {
   auto node = streams_.extract(id);
   if (!node) {
     return;
   }
   Stream& stream = *node.mapped();
   if (id == watch_stream_) {
-    watch_stream_ = -1;
-    watching_.clear();
-    for (const auto& [watch, request] : std::exchange(creating_, {})) {
-      finish(*request, EtcdStatusCode::unavailable, stream.status, "the watches ended");
-    }
-    reopen_watches_ = base::BootClock::now() + kPause;
+    on_watches_closed(stream);
+    return;
+  }
+  if (stream.request == nullptr) {
     return;
   }
   if (auto message = take_message(stream.in)) {
     stream.request->reply_.body = *std::move(message);
   }
   const bool answered = stream.status >= 0;
-  finish(*stream.request, answered ? status_of(stream.status) : EtcdStatusCode::outcome_unknown,
-         stream.status, answered ? stream.text : "the answer was cut off");
+  if (stream.request == login_.get()) {
+    finish(*login_, answered ? status_of(stream.status) : EtcdStatusCode::outcome_unknown,
+           stream.status, answered ? stream.text : "the login was not answered");
+    finish_login();
+  } else if (refused && !answered) {
+    waiting_.push_back(stream.request);  // it was not even looked at
+  } else if (wants_a_login(stream.status, stream.text) && !options_.user.empty() &&
+             !stream.request->again_) {
+    stream.request->again_ = stream.request->login_ == logins_;
+    unwelcome_.push_back(stream.request);
+    if (login_ == nullptr && !stream.request->again_) {
+      welcome_back();  // we have logged in since it was sent
+    } else {
+      last_login_ = {};
+      begin_login();
+    }
+  } else {
+    const bool stranger = wants_a_login(stream.status, stream.text);
+    finish(*stream.request,
+           stranger   ? EtcdStatusCode::unauthorized
+           : answered ? status_of(stream.status)
+                      : EtcdStatusCode::outcome_unknown,
+           stream.status, answered ? stream.text : "the answer was cut off");
+  }
+}
+
+void EtcdConnection::on_watches_closed(const Stream& stream) {
+  watch_stream_ = -1;
+  watching_.clear();
+  const bool by_us = stream.status < 0;
+  for (const auto& [watch, request] : std::exchange(creating_, {})) {
+    if (by_us) {
+      unwatched_.push_back(request);
+    } else {
+      finish(*request, EtcdStatusCode::unavailable, stream.status, "the watches ended");
+    }
+  }
+  reopen_watches_ = base::BootClock::now() + (by_us ? Duration::zero() : kPause);
+  // A member without a leader can do nothing for us; another may.
+  leaderless_ = stream.status == kUnavailable;
+}
+
+// --- who we are
+
+// Tokens end when they are not used for a while, and with a change of users.
+void EtcdConnection::begin_login() {
+  const base::Time now = base::BootClock::now();
+  if (login_ != nullptr || options_.user.empty() || now - last_login_ < kLoginsApart) {
+    return;
+  }
+  last_login_ = now;
+  login_ = std::make_unique<EtcdRequest>(nullptr, "/etcdserverpb.Auth/Authenticate",
+                                         encode_login(options_.user, options_.password));
+  login_->since_ = now;
+  if (!submit(*login_)) {
+    login_.reset();
+    finish_unwelcome(EtcdStatusCode::unavailable, "the login could not be sent");
+  }
+}
+
+void EtcdConnection::finish_login() {
+  std::erase(finished_, login_.get());
+  const EtcdRequest::Reply reply = std::move(login_->reply_);
+  login_.reset();
+  const auto token = reply.ok() ? decode_token(reply.body) : std::nullopt;
+  // Where nobody is asked who he is, we may be anybody.
+  const bool open = reply.native == kFailedPrecondition;
+  if (!token && !open) {
+    const bool unheard = reply.status == EtcdStatusCode::outcome_unknown;
+    trouble_ = "the login was refused: " + reply.text;
+    login_error_ =
+        Error{unheard ? ErrorCode::unavailable : ErrorCode::unauthorized, trouble_, reply.native};
+    finish_unwelcome(unheard ? EtcdStatusCode::unavailable : EtcdStatusCode::unauthorized,
+                     trouble_);
+    return;
+  }
+  token_ = token.value_or("");
+  ++logins_;
+  login_error_.reset();
+  if (watch_stream_ >= 0) {  // its watches ask with the old token
+    nghttp2_submit_rst_stream(http2_->raw, NGHTTP2_FLAG_NONE, watch_stream_, NGHTTP2_CANCEL);
+  }
+  welcome_back();
+}
+
+void EtcdConnection::welcome_back() {
+  for (EtcdRequest* each : std::exchange(unwelcome_, {})) {
+    if (!submit(*each)) {
+      finish(*each, EtcdStatusCode::unavailable, 0, each->reply_.text);
+    }
+  }
+}
+
+void EtcdConnection::finish_unwelcome(EtcdStatusCode status, const std::string& text) {
+  for (EtcdRequest* each : std::exchange(unwelcome_, {})) {
+    finish(*each, status, 0, text);
+  }
 }
 
 void EtcdConnection::finish(EtcdRequest& request, EtcdStatusCode status, int native,
@@ -424,7 +503,7 @@ void EtcdConnection::run() {
       tell(lock);
       if (!stopping_) {
         lock.unlock();
-        poll_for(nudge_.get(), 0, base::BootClock::now() + kPause);
+        poll_until(nudge_.get(), 0, base::BootClock::now() + kPause);
         lock.lock();
       }
       continue;
@@ -439,17 +518,16 @@ void EtcdConnection::run() {
 }
 
 void EtcdConnection::serve_once(std::unique_lock<std::mutex>& lock) {
-  const bool more = !unsent_.empty() || nghttp2_session_want_write(http2_->raw) != 0;
+  const bool more = link_->has_unsent() || nghttp2_session_want_write(http2_->raw) != 0;
   std::array<pollfd, 2> wanted{
-      {{socket_.get(), static_cast<short>(more ? POLLIN | POLLOUT : POLLIN), 0},
+      {{link_->fd(), static_cast<short>(more ? POLLIN | POLLOUT : POLLIN), 0},
        {nudge_.get(), POLLIN, 0}}};
-  const base::Time deadline = next_deadline();
-  int wait = -1;
-  if (deadline != base::kNever) {
-    const Duration left = std::max(deadline - base::BootClock::now(), Duration::zero());
-    wait = static_cast<int>(
-        std::min<std::int64_t>(std::chrono::ceil<std::chrono::milliseconds>(left).count(), 60'000));
-  }
+  // Nobody nudges us for a new request; it is not due before this poll ends.
+  const base::Time begun = base::BootClock::now();
+  const base::Time deadline = std::min<base::Time>(next_deadline(), begun + options_.timeout);
+  const Duration left = std::max<Duration>(deadline - begun, Duration::zero());
+  const auto wait = static_cast<int>(
+      std::min<std::int64_t>(std::chrono::ceil<std::chrono::milliseconds>(left).count(), 60'000));
   lock.unlock();
   poll(wanted.data(), wanted.size(), wait);
   lock.lock();
@@ -462,126 +540,175 @@ void EtcdConnection::serve_once(std::unique_lock<std::mutex>& lock) {
   }
   const base::Time now = base::BootClock::now();
   if (now >= reopen_watches_ && !broken_) {
-    open_watches();
+    if (leaderless_) {
+      break_off("the member has no leader");
+    } else {
+      open_watches();
+    }
   }
   flush();
   finish_late(now);
+  if (leaving_ && std::ranges::none_of(
+                      streams_, [](const auto& each) { return each.second->request != nullptr; })) {
+    break_off("the server went away");
+  }
   if (broken_) {
     drop(trouble_);
   }
   tell(lock);
 }
 
+const engine::Url::Host& EtcdConnection::host() const {
+  return options_.hosts[host_ % options_.hosts.size()];
+}
+
 bool EtcdConnection::connect(std::unique_lock<std::mutex>& lock) {
-  const engine::Url::Host host = options_.hosts[++host_ % options_.hosts.size()];
-  const base::Time until = base::BootClock::now() + options_.timeout;
+  ++host_;
+  const engine::Url::Host server = host();
+  // A caller's patience must reach to the last of them.
+  const base::Time until =
+      base::BootClock::now() + options_.timeout / static_cast<int>(options_.hosts.size());
   lock.unlock();
-  base::FileDescriptor fd = connect_to(host, until);
+  auto link = EtcdLink::connect(server, options_.tls.get(), until);
   lock.lock();
-  if (!fd || stopping_) {
-    trouble_ = "no server answers at " + where(host);
+  if (!link || stopping_) {
+    if (!link) {
+      give_up_on_host(link.error());
+    }
     return false;
   }
-  socket_ = std::move(fd);
+  link_ = *std::move(link);
   http2_ = std::make_unique<Http2>(*this);
-  broken_ = false;
-  unsent_.clear();
+  broken_ = greeted_ = leaving_ = leaderless_ = false;
   token_.clear();
-  if (!options_.user.empty() && !log_in(lock)) {
+  login_error_.reset();
+  last_login_ = {};
+  trouble_ = etcd_authority(server) + " does not answer in time";
+  // Whoever merely accepts connections is no server yet.
+  bool good = talk_until(lock, until, [this] { return greeted_; });
+  if (good && !options_.user.empty()) {
+    begin_login();
+    good = talk_until(lock, until, [this] { return login_ == nullptr; }) && !login_error_;
+  }
+  if (!good) {
+    const Error why = login_error_.value_or(
+        Error{broken_ ? broken_by_ : ErrorCode::unavailable, trouble_, std::nullopt});
     drop(trouble_);
+    give_up_on_host(why);
     return false;
   }
   open_watches();
   ready_ = true;
   refused_ = false;
+  refusals_ = 0;
   send_waiting();
   flush();
   changed_.notify_all();
   return true;
 }
 
-bool EtcdConnection::log_in(std::unique_lock<std::mutex>& lock) {
-  EtcdRequest login{nullptr, "/etcdserverpb.Auth/Authenticate",
-                    encode_login(options_.user, options_.password)};
-  const base::Time until = base::BootClock::now() + options_.timeout;
-  bool submitted = submit(login);
-  flush();
-  while (submitted && !broken_ && !stopping_ && base::BootClock::now() < until) {
-    const auto done = std::ranges::find(finished_, &login);
-    if (done != finished_.end()) {
-      finished_.erase(done);
-      submitted = false;
-      break;
+// If all of them turn us away, there is no use in waiting.
+void EtcdConnection::give_up_on_host(const Error& why) {
+  trouble_ = why.text;
+  refusals_ = why.code == ErrorCode::unauthorized ? refusals_ + 1 : 0;
+  refused_ = refusals_ >= options_.hosts.size();
+  if (refused_) {
+    for (EtcdRequest* each : std::exchange(waiting_, {})) {
+      finish(*each, EtcdStatusCode::unauthorized, 0, trouble_);
     }
+    changed_.notify_all();
+  }
+}
+
+// False: it broke, or it is too late.
+template <typename Done>
+bool EtcdConnection::talk_until(std::unique_lock<std::mutex>& lock, base::Time until,
+                                const Done& done) {
+  flush();
+  while (!done()) {
+    const base::Time now = base::BootClock::now();
+    if (broken_ || stopping_ || now >= until) {
+      return false;
+    }
+    const auto events = static_cast<short>(link_->has_unsent() ? POLLIN | POLLOUT : POLLIN);
     lock.unlock();
-    poll_for(socket_.get(), POLLIN, until);
+    poll_until(link_->fd(), events, std::min<base::Time>(until, now + kGlance));
     lock.lock();
     read_some();
     flush();
   }
-  const bool answered = !submitted;
-  const auto token = login.reply_.ok() ? decode_token(login.reply_.body) : std::nullopt;
-  if (!answered) {
-    std::erase_if(streams_, [&](const auto& each) { return each.second->request == &login; });
-  }
-  token_ = token.value_or("");
-  refused_ = answered && !token;
-  trouble_ =
-      answered ? "the login was refused: " + login.reply_.text : "the login was not answered";
-  return token.has_value();
+  return true;
 }
 
 void EtcdConnection::send_waiting() {
   for (EtcdRequest* each : std::exchange(waiting_, {})) {
+    each->since_ = base::BootClock::now();  // the server has not kept it waiting yet
     if (!submit(*each)) {
       finish(*each, EtcdStatusCode::unavailable, 0, each->reply_.text);
     }
   }
 }
 
+void EtcdConnection::break_off(std::string why, ErrorCode code) {
+  broken_ = true;
+  broken_by_ = code;
+  trouble_ = std::move(why);
+}
+
 void EtcdConnection::flush() {
   while (!broken_ && http2_ != nullptr) {
-    if (unsent_.empty()) {
-      const std::uint8_t* bytes = nullptr;
-      const ssize_t count = nghttp2_session_mem_send(http2_->raw, &bytes);
+    std::string bytes;
+    while (bytes.size() < kMostAtOnce && !link_->has_unsent()) {
+      const std::uint8_t* part = nullptr;
+      const ssize_t count = nghttp2_session_mem_send(http2_->raw, &part);
+      if (count < 0) {
+        break_off(nghttp2_strerror(static_cast<int>(count)));
+      }
       if (count <= 0) {
-        broken_ = broken_ || count < 0;
-        return;
+        break;
       }
-      unsent_.assign(reinterpret_cast<const char*>(bytes), static_cast<std::size_t>(count));
+      bytes.append(reinterpret_cast<const char*>(part), static_cast<std::size_t>(count));
     }
-    const ssize_t sent = send(socket_.get(), unsent_.data(), unsent_.size(), MSG_NOSIGNAL);
-    if (sent < 0) {
-      if (errno != EAGAIN && errno != EINTR) {
-        broken_ = true;
-        trouble_ = "the connection was lost";
-      }
+    const bool nothing = bytes.empty() && !link_->has_unsent();
+    if (nothing) {
+      return;
+    }
+    auto sent = link_->send(std::move(bytes));
+    if (!sent) {
+      break_off(sent.error().text, sent.error().code);
+    }
+    if (!sent || link_->has_unsent()) {
       nudge();  // the thread waits for room, or cleans up
       return;
     }
-    unsent_.erase(0, static_cast<std::size_t>(sent));
   }
 }
 
 void EtcdConnection::read_some() {
-  std::array<char, 65536> buffer;
-  while (!broken_) {
-    const ssize_t got = recv(socket_.get(), buffer.data(), buffer.size(), 0);
-    if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
-      return;
-    }
+  if (broken_) {
+    return;
+  }
+  heard_.clear();
+  const auto received = link_->receive(heard_);
+  if (!heard_.empty()) {
     const bool good =
-        got > 0 &&
-        nghttp2_session_mem_recv(http2_->raw, reinterpret_cast<const std::uint8_t*>(buffer.data()),
-                                 static_cast<std::size_t>(got)) >= 0 &&
+        nghttp2_session_mem_recv(http2_->raw, reinterpret_cast<const std::uint8_t*>(heard_.data()),
+                                 heard_.size()) >= 0 &&
         nghttp2_session_want_read(http2_->raw) != 0;
     if (!good) {
-      broken_ = true;
-      trouble_ = "the connection was lost";
-    } else if (got < static_cast<ssize_t>(buffer.size())) {
+      break_off(greeted_ ? "the connection was lost" : not_spoken_to());
       return;
     }
   }
+  if (!received) {
+    const bool said = greeted_ || received.error().code == ErrorCode::unauthorized;
+    break_off(said ? received.error().text : not_spoken_to(), received.error().code);
+  }
+}
+
+std::string EtcdConnection::not_spoken_to() const {
+  return etcd_authority(host()) + " does not speak HTTP/2" +
+         (link_->is_secret() ? "" : "; if it speaks TLS, write tls=true or ca=FILE");
 }
 
 // Everything that was on its way is lost with the connection.
@@ -589,18 +716,23 @@ void EtcdConnection::drop(const std::string& why) {
   ready_ = false;
   trouble_ = why;
   for (const auto& [id, stream] : std::exchange(streams_, {})) {
-    if (stream->request != nullptr) {
+    if (stream->request != nullptr && stream->request != login_.get()) {
       finish(*stream->request, EtcdStatusCode::outcome_unknown, 0, why);
     }
   }
   for (const auto& [watch, request] : std::exchange(creating_, {})) {
     finish(*request, EtcdStatusCode::unavailable, 0, why);
   }
+  login_.reset();
+  finish_unwelcome(EtcdStatusCode::unavailable, why);
+  for (EtcdRequest* each : std::exchange(unwatched_, {})) {
+    finish(*each, EtcdStatusCode::unavailable, 0, why);
+  }
   watch_stream_ = -1;
   watching_.clear();
   reopen_watches_ = base::kNever;
   http2_ = nullptr;
-  socket_ = {};
+  link_ = nullptr;
 }
 
 base::Time EtcdConnection::next_deadline() const {
@@ -625,8 +757,7 @@ void EtcdConnection::finish_late(base::Time now) {
   }
   const base::Time deadline = next_deadline();
   if (ready_ && deadline <= now && reopen_watches_ > now) {
-    broken_ = true;
-    trouble_ = where(options_.hosts[host_ % options_.hosts.size()]) + " does not answer in time";
+    break_off(etcd_authority(host()) + " does not answer in time");
   }
 }
 

@@ -124,14 +124,20 @@ bool read_fields(std::string_view bytes, const Each& each) {
   return reader.good();
 }
 
-std::int64_t header_revision(std::string_view bytes) {
+struct Header {
   std::int64_t revision = 0;
+  std::uint64_t term = 0;
+};
+Header decode_header(std::string_view bytes) {
+  Header header;
   read_fields(bytes, [&](const Reader& field) {
     if (field.field() == 3) {
-      revision = field.number();
+      header.revision = field.number();
+    } else if (field.field() == 4) {
+      header.term = static_cast<std::uint64_t>(field.number());
     }
   });
-  return revision;
+  return header;
 }
 
 EtcdKey decode_key(std::string_view bytes) {
@@ -273,7 +279,9 @@ std::optional<EtcdRange> decode_range(std::string_view bytes) {
   EtcdRange range;
   const bool good = read_fields(bytes, [&](const Reader& field) {
     if (field.field() == 1) {
-      range.revision = header_revision(field.bytes());
+      const Header header = decode_header(field.bytes());
+      range.revision = header.revision;
+      range.term = header.term;
     } else if (field.field() == 2) {
       range.keys.push_back(decode_key(field.bytes()));
     }
@@ -285,7 +293,7 @@ std::optional<EtcdTransactionAnswer> decode_transaction(std::string_view bytes) 
   EtcdTransactionAnswer answer;
   const bool good = read_fields(bytes, [&](const Reader& field) {
     if (field.field() == 1) {
-      answer.revision = header_revision(field.bytes());
+      answer.revision = decode_header(field.bytes()).revision;
     } else if (field.field() == 2) {
       answer.succeeded = field.number() != 0;
     } else if (field.field() == 3) {
@@ -298,7 +306,9 @@ std::optional<EtcdTransactionAnswer> decode_transaction(std::string_view bytes) 
 std::optional<EtcdLease> decode_lease(std::string_view bytes) {
   EtcdLease lease;
   const bool good = read_fields(bytes, [&](const Reader& field) {
-    if (field.field() == 2) {
+    if (field.field() == 1) {
+      lease.term = decode_header(field.bytes()).term;
+    } else if (field.field() == 2) {
       lease.id = field.number();
     } else if (field.field() == 3) {
       lease.ttl = field.number();

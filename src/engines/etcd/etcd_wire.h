@@ -58,8 +58,11 @@ std::string encode_unwatch(std::int64_t id);
 
 // --- answers; nullopt: not what it should be
 
+// Every answer's: the term of its member's leader. Two answers of one term had
+// the same leader in between.
 struct EtcdRange {
   std::int64_t revision = 0;
+  std::uint64_t term = 0;  // 0: not said
   std::vector<EtcdKey> keys;
 };
 std::optional<EtcdRange> decode_range(std::string_view bytes);
@@ -79,6 +82,7 @@ struct EtcdLease {
   std::int64_t id = 0;
   std::int64_t ttl = 0;  // seconds; none or less: it is over
   std::int64_t granted = 0;
+  std::uint64_t term = 0;  // of before
 };
 std::optional<EtcdLease> decode_lease(std::string_view bytes);
 

@@ -44,7 +44,7 @@ Result<std::unique_ptr<engine::Engine>> RedisEngine::open(const engine::Url& url
   }
   std::shared_ptr<RedisTls> tls;
   if (options->access.tls) {
-    auto made = RedisTls::make(options->access);
+    auto made = redis_tls(options->access);
     if (!made) {
       return tl::unexpected{made.error()};
     }

@@ -66,7 +66,7 @@ Result<std::unique_ptr<engine::Engine>> RedlockEngine::open(const engine::Url& u
   }
   std::shared_ptr<RedisTls> tls;
   if (options->access.tls) {
-    auto made = RedisTls::make(options->access);
+    auto made = redis_tls(options->access);
     if (!made) {
       return tl::unexpected{made.error()};
     }

@@ -197,8 +197,8 @@ std::vector<LockNode> lock_nodes(ZookeeperOptions::Layout layout,
 }
 
 // Whoever stands first holds; a reader holds with readers only in front.
-Standing standing_of(const std::vector<LockNode>& nodes, std::string_view guid) {
-  const auto mine = std::ranges::find(nodes, guid, &LockNode::guid);
+Standing standing_of(const std::vector<LockNode>& nodes, std::string_view own) {
+  const auto mine = std::ranges::find(nodes, own, &LockNode::name);
   if (mine == nodes.end()) {
     return {};
   }

@@ -47,8 +47,9 @@ struct Standing {
   std::uint32_t ahead = 0;
   std::string blocker = {};  // the child to watch
 };
-// Among mutex, reader and writer nodes.
-Standing standing_of(const std::vector<LockNode>& nodes, std::string_view guid);
+// Among mutex, reader and writer nodes; `own` is the name of one of them. By its
+// name, because a session that we gave up may have left a node of the same guid.
+Standing standing_of(const std::vector<LockNode>& nodes, std::string_view own);
 
 // --- what a lock's node records
 

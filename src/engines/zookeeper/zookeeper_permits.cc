@@ -101,8 +101,8 @@ engine::Task<Outcome> ZookeeperRecipe::settle_permits(std::string dir, Step step
     }
     const auto queue = lock_nodes(options_.layout, locks.children);
     const auto held = lock_nodes(options_.layout, leases.children);
-    const std::string guid = guid_of(step.id);
-    const Standing standing = standing_of(queue, guid);
+    const std::string own = place->path.substr(place->path.rfind('/') + 1);
+    const Standing standing = standing_of(queue, own);
     if (!standing.found) {
       if (has_leases(step.id)) {  // another look took them meanwhile
         co_return granted(step.id, step.started);
@@ -141,7 +141,7 @@ engine::Task<Outcome> ZookeeperRecipe::settle_permits(std::string dir, Step step
     if (place->shape.permits > note.limit) {
       co_return co_await leave(step.id, plain(Status::refused, note.limit));
     }
-    if (queue.front().guid != guid) {
+    if (queue.front().name != own) {
       if (!step.queue) {
         co_return co_await leave(step.id, plain(Status::busy));
       }

@@ -22,6 +22,10 @@ std::string parent_of(const std::string& path) {
   return path.substr(0, path.rfind('/'));
 }
 
+std::string child_of(const std::string& path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
 Outcome failure(ErrorCode code, std::string text) {
   return {.status = Status::failed, .error = Error{code, std::move(text), std::nullopt}};
 }
@@ -29,6 +33,11 @@ Outcome failure(ErrorCode code, std::string text) {
 Outcome out_of_tokens() {
   return failure(ErrorCode::unavailable,
                  "this ensemble has used up its tokens (its leaders changed too often)");
+}
+
+// A place without a node of ours, as far as could be found out: there may be one.
+Outcome not_recalled() {
+  return failure(ErrorCode::outcome_unknown, "zookeeper: the connection was lost");
 }
 
 Outcome keeps_vanishing() {
@@ -80,8 +89,8 @@ engine::Task<Outcome> ZookeeperRecipe::acquire(std::string dir, core::Acquire wa
     if (there) {
       co_return co_await look(wanted.id, Beat::yes);
     }
-    if (!find(wanted.id)) {
-      co_return failure(ErrorCode::outcome_unknown, "zookeeper: the session ended meanwhile");
+    if (find(wanted.id)) {  // a second node would outlive the release of the first
+      co_return not_recalled();
     }
   }
   put(wanted.id,
@@ -217,7 +226,7 @@ engine::Task<Outcome> ZookeeperRecipe::settle(std::string dir, Step step, Zookee
       }
     }
     const std::string guid = guid_of(step.id);
-    Standing standing = standing_of(nodes, guid);
+    Standing standing = standing_of(nodes, child_of(place->path));
     if (!standing.found) {
       forget(step.id);
       co_return plain(Status::not_held);
@@ -278,6 +287,10 @@ engine::Task<Outcome> ZookeeperRecipe::look(core::RequestId id, Beat beat) {
   if (!place || place->ending) {
     co_return plain(Status::not_held);
   }
+  if (place->path.empty() && place->leases.empty() &&
+      options_.strategy != ZookeeperOptions::Strategy::simple) {
+    co_return not_recalled();
+  }
   if (options_.strategy == ZookeeperOptions::Strategy::simple && !place->held) {
     co_return co_await take_simple(place->dir, step);
   }
@@ -311,7 +324,7 @@ engine::Task<Outcome> ZookeeperRecipe::release(core::RequestId id) {
   if (place && place->path.empty() && place->leases.empty()) {
     const bool there = co_await recall(id);
     if (!there && find(id)) {  // it could not be asked
-      co_return failure(ErrorCode::outcome_unknown, "zookeeper: the connection was lost");
+      co_return not_recalled();
     }
   }
   place = find(id);
@@ -358,9 +371,14 @@ engine::Task<Outcome> ZookeeperRecipe::requeue(std::string dir, core::Requeue wa
     bool moved = false;
     if (known && options_.strategy != ZookeeperOptions::Strategy::simple) {
       moved = co_await recall(next.id);
+      if (!moved && find(next.id)) {
+        co_return not_recalled();
+      }
     }
     Outcome before{.status = Status::released};
-    if (!moved) {
+    if (moved) {
+      forget(wanted.id);
+    } else {
       before = co_await release(wanted.id);
       if (before.status == Status::failed) {
         co_return before;
@@ -425,43 +443,69 @@ engine::Task<bool> ZookeeperRecipe::recall(core::RequestId id) {
     co_return false;
   }
   const bool permits = place->shape.mode == Mode::permits;
-  std::string dir = permits ? place->dir + "/locks" : place->dir;
-  ZookeeperPair both{session_->sync(dir), session_->children(dir)};
+  const std::string dir = permits ? place->dir + "/locks" : place->dir;
+  const std::string leases_dir = place->dir + "/leases";
+  ZookeeperPair both{session_->sync(place->dir), session_->children(dir)};
   auto [synced, listed] = co_await both;
-  if (!listed.ok() && listed.status != ZookeeperStatus::no_node) {
-    co_return false;
-  }
-  std::vector<std::string> leases;
+  ZookeeperReply held;
+  held.status = ZookeeperStatus::no_node;
   if (permits) {
-    const ZookeeperReply held = co_await session_->children(place->dir + "/leases");
-    for (const LockNode& node : lock_nodes(options_.layout, held.children)) {
+    held = co_await session_->children(leases_dir);
+  }
+  for (const ZookeeperReply* reply : {&listed, &held}) {
+    if (!synced.ok() || (!reply->ok() && reply->status != ZookeeperStatus::no_node)) {
+      co_return false;
+    }
+  }
+  Recalled found;
+  for (const std::string* parent : {&dir, &leases_dir}) {
+    const auto& children = parent == &dir ? listed.children : held.children;
+    for (const LockNode& node : lock_nodes(options_.layout, children)) {
       if (node.guid == guid_of(id)) {
-        leases.push_back(place->dir + "/leases/" + node.name);
+        std::string path = *parent + "/" + node.name;
+        const bool heard = co_await recall_node(std::move(path), found);
+        if (!heard) {
+          co_return false;
+        }
       }
     }
   }
-  std::string path;
-  for (const LockNode& node : lock_nodes(options_.layout, listed.children)) {
-    if (node.guid == guid_of(id)) {
-      path = dir + "/" + node.name;
-    }
-  }
-  if (path.empty() && leases.empty()) {
+  if (found.path.empty() && found.leases.empty()) {
     forget(id);
     co_return false;
   }
-  std::string node = leases.empty() ? path : leases.front();
-  const ZookeeperReply mine = co_await session_->get(std::move(node));
-  const auto note = PartyNote::parse(mine.text);
-  const auto token = leases.empty() || !note ? zookeeper_token(mine.czxid) : note->token;
-  if (!mine.ok() || !token) {
+  change(id, [&](Place& known) {
+    known.path = found.path;
+    known.leases = found.leases;
+    known.token = found.token;
+  });
+  co_return true;
+}
+
+// A node with our guid: of this session, or of one that we gave up? False: nobody could say.
+engine::Task<bool> ZookeeperRecipe::recall_node(std::string path, Recalled& found) {
+  const ZookeeperReply node = co_await session_->get(path);
+  if (node.status == ZookeeperStatus::no_node) {
+    co_return true;
+  }
+  if (!node.ok()) {
     co_return false;
   }
-  change(id, [&](Place& found) {
-    found.path = path;
-    found.leases = leases;
-    found.token = *token;
-  });
+  if (node.owner != session_->id()) {
+    co_return true;
+  }
+  const auto note = PartyNote::parse(node.text);
+  const bool is_lease = note && note->token != 0;
+  const auto token = is_lease ? std::optional{note->token} : zookeeper_token(node.czxid);
+  if (!token) {
+    co_return false;
+  }
+  found.token = *token;
+  if (is_lease) {
+    found.leases.push_back(std::move(path));
+  } else {
+    found.path = std::move(path);
+  }
   co_return true;
 }
 

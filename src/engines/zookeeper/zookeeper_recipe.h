@@ -109,6 +109,12 @@ class ZookeeperRecipe {
   engine::Task<core::Outcome> enqueue(std::string dir, core::Acquire acquire, Step step);
   engine::Task<core::Outcome> settle(std::string dir, Step step, ZookeeperReply listed);
   engine::Task<bool> recall(core::RequestId id);
+  struct Recalled {
+    std::string path = {};
+    std::vector<std::string> leases = {};
+    std::uint64_t token = 0;
+  };
+  engine::Task<bool> recall_node(std::string path, Recalled& found);
   engine::Task<LockNote> note_of(std::string dir, std::int64_t czxid, std::int32_t version);
   engine::Task<ZookeeperReply> make_lock(std::string dir, LockNote note);
   engine::Task<bool> is_semaphore_used(std::string dir, std::vector<std::string> children);

@@ -115,7 +115,8 @@ engine::Task<Outcome> ZookeeperRecipe::take_simple(std::string dir, Step step) {
       co_return zookeeper_failure(there);
     }
     const auto note = PartyNote::parse(there.text);
-    if (note && note->guid == guid_of(step.id)) {  // an earlier create whose answer was lost
+    // An earlier create whose answer was lost; not one of a session that we gave up.
+    if (note && note->guid == guid_of(step.id) && there.owner == session_->id()) {
       change(step.id, [&](Place& place) {
         place.path = dir;
         place.token = zookeeper_token(there.czxid).value_or(0);

@@ -1,0 +1,183 @@
+// What happens on the way to ZooKeeper, and who may do what there.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <holdfast/holdfast.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+#include "support/engine_driver.h"
+#include "support/eventually.h"
+#include "support/fault_proxy.h"
+#include "support/needs.h"
+#include "support/server.h"
+
+namespace holdfast {
+namespace {
+
+using namespace test;
+using core::Outcome;
+using core::Status;
+
+class ZookeeperFaults : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    HOLDFAST_SKIP_IF_MISSING(std::filesystem::exists("/usr/share/java/zookeeper.jar")
+                                 ? missing_program("java")
+                                 : std::optional<std::string>{"zookeeper is not installed"});
+    port_ = shared_server_port("zookeeper");
+  }
+  std::string url(const std::string& more = "", const std::string& user = "") const {
+    return url_at(port_, more, user);
+  }
+  std::string url_at(const std::string& port, const std::string& more = "",
+                     const std::string& user = "") const {
+    return "zookeeper://" + user + "127.0.0.1:" + port + root_ +
+           "?session_timeout=10s&tick=200ms&timeout=10s" + more;
+  }
+  std::unique_ptr<proof::FaultProxy> proxy() const {
+    return proxy_to(static_cast<std::uint16_t>(std::stoi(port_)));
+  }
+  static std::string port_of(const proof::FaultProxy& proxy) {
+    return std::to_string(proxy.port());
+  }
+  static Outcome insist(engine::Engine& engine, const std::string& name,
+                        const core::Operation& operation) {
+    Outcome outcome;
+    eventually([&] {
+      outcome = submit(engine, name, operation);
+      return outcome.status != Status::failed;
+    });
+    return outcome;
+  }
+  static std::size_t nodes_of(engine::Engine& engine, const std::string& name) {
+    const auto info = engine.show(name).value();
+    return info.holders.size() + info.queue.size();
+  }
+
+  std::string port_;
+  const std::string root_ = "/t-" + base::Id::random().hex().substr(0, 12);
+};
+
+// The create's answer is lost, and the connection once more while we look for
+// the node: there must be one in the end, and none after the release.
+TEST_F(ZookeeperFaults, ALostReplyToAnAcquireNeverMakesTwoNodes) {
+  const auto line = proxy();
+  const auto engine = open_engine(url_at(port_of(*line)));
+  const auto other = open_engine(url(), 2);
+  ASSERT_EQ(submit(*engine, "x", acquire(1)).status, Status::granted);
+  ASSERT_EQ(submit(*engine, "x", release(1)).status, Status::released);
+  for (std::uint32_t number = 2; number < 5; ++number) {
+    line->swallow_reply({.pattern = "-lock-", .then = Swallow::Then::cut});
+    const Outcome lost = submit(*engine, "x", acquire(number));
+    ASSERT_TRUE(lost.error);
+    EXPECT_EQ(lost.error->code, ErrorCode::outcome_unknown) << *lost.error;
+    if (number > 2) {
+      // Whatever comes next about this lock: it is a question where our node is.
+      line->swallow_reply({.pattern = root_ + "/x", .then = Swallow::Then::cut});
+      const Outcome again = submit(*engine, "x", acquire(number));
+      ASSERT_TRUE(again.error);
+      EXPECT_EQ(again.error->code, ErrorCode::outcome_unknown) << *again.error;
+    }
+    EXPECT_EQ(insist(*engine, "x", acquire(number)).status, Status::granted);
+    EXPECT_EQ(nodes_of(*other, "x"), 1U);
+    EXPECT_EQ(insist(*engine, "x", release(number)).status, Status::released);
+    EXPECT_EQ(nodes_of(*other, "x"), 0U);
+  }
+}
+
+TEST_F(ZookeeperFaults, ALostReplyToAReleaseHurtsNobody) {
+  const auto line = proxy();
+  const auto engine = open_engine(url_at(port_of(*line)));
+  const auto other = open_engine(url(), 2);
+  const Outcome first = submit(*engine, "x", acquire(1));
+  ASSERT_EQ(first.status, Status::granted);
+  line->swallow_reply({.pattern = "-lock-", .then = Swallow::Then::cut});
+  const Outcome lost = submit(*engine, "x", release(1));
+  ASSERT_TRUE(lost.error);
+  EXPECT_EQ(lost.error->code, ErrorCode::outcome_unknown);
+  const Outcome next = insist(*other, "x", acquire(2));
+  EXPECT_EQ(next.status, Status::granted);
+  EXPECT_GT(next.token, first.token);
+  EXPECT_EQ(insist(*engine, "x", release(1)).status, Status::not_held);
+  EXPECT_EQ(submit(*other, "x", renew(2)).status, Status::renewed);
+}
+
+TEST_F(ZookeeperFaults, ALostReplyToARequeueGivesBackOnce) {
+  const auto line = proxy();
+  const auto engine = open_engine(url_at(port_of(*line)));
+  ASSERT_EQ(submit(*engine, "x", acquire(1)).status, Status::granted);
+  line->swallow_reply({.pattern = "-lock-", .then = Swallow::Then::cut});
+  const core::Requeue requeue{.id = id(1), .next = acquire(2)};
+  ASSERT_TRUE(submit(*engine, "x", requeue).error);
+  const Outcome again = insist(*engine, "x", requeue);
+  EXPECT_EQ(again.status, Status::granted);
+  EXPECT_TRUE(again.gave_back);
+  EXPECT_EQ(nodes_of(*engine, "x"), 1U);
+}
+
+// A session that was given up may live on at the servers, with its nodes: the
+// same request must not take the old one for its own.
+TEST_F(ZookeeperFaults, ANewSessionDoesNotTrustTheNodeOfAnOldOne) {
+  for (const char* strategy : {"queue", "simple"}) {
+    const std::string with = std::string{"&strategy="} + strategy;
+    const std::string name = strategy;
+    const auto old = open_engine(url(with), 1);
+    const auto fresh = open_engine(url(with), 2);
+    ASSERT_EQ(submit(*old, name, acquire(1)).status, Status::granted);
+    EXPECT_EQ(submit(*fresh, name, acquire(1)).status, Status::queued) << strategy;
+    EXPECT_EQ(submit(*old, name, release(1)).status, Status::released);
+    EXPECT_TRUE(
+        eventually([&] { return submit(*fresh, name, heartbeat(1)).status == Status::granted; }));
+  }
+  const auto old = open_engine(url(), 1);
+  const auto fresh = open_engine(url(), 2);
+  ASSERT_EQ(submit(*old, "permits", acquire(1, permits(1, 1))).status, Status::granted);
+  EXPECT_EQ(submit(*fresh, "permits", acquire(1, permits(1, 1))).status, Status::queued);
+}
+
+// --- users
+
+// What a user makes is that user's alone; with another password he is another.
+TEST_F(ZookeeperFaults, NodesBelongToTheUserWhoMadeThem) {
+  const auto app = open_engine(url("", "app:s3cret@"), 1);
+  const auto colleague = open_engine(url("", "app:s3cret@"), 2);
+  ASSERT_EQ(submit(*app, "x", acquire(1)).status, Status::granted);
+  EXPECT_EQ(submit(*colleague, "x", acquire(2)).status, Status::queued);
+  ASSERT_EQ(submit(*app, "s", acquire(3, permits(1, 2))).status, Status::granted);
+  std::uint32_t session = 3;
+  for (const char* who : {"app:wrong@", "guest:guest@", ""}) {
+    const auto stranger = open_engine(url("", who), ++session);
+    for (const char* name : {"x", "new"}) {
+      const Outcome refused = submit(*stranger, name, try_acquire(10 + session));
+      ASSERT_TRUE(refused.error) << who << " " << name;
+      EXPECT_EQ(refused.error->code, ErrorCode::unauthorized) << *refused.error;
+      EXPECT_THAT(refused.error->text, ::testing::Not(::testing::HasSubstr("wrong")));
+    }
+    const Outcome permit = submit(*stranger, "s", try_acquire(20 + session, permits(1, 2)));
+    ASSERT_TRUE(permit.error);
+    EXPECT_EQ(permit.error->code, ErrorCode::unauthorized) << *permit.error;
+    const auto shown = stranger->show("x");
+    ASSERT_FALSE(shown) << "who may not read sees nothing";
+    EXPECT_EQ(shown.error().code, ErrorCode::unauthorized);
+  }
+  ASSERT_EQ(submit(*app, "x", release(1)).status, Status::released);
+  EXPECT_FALSE(wait_for_ring(*colleague).empty());
+}
+
+// A root that somebody else owns.
+TEST_F(ZookeeperFaults, ASimpleLockIsGuardedToo) {
+  const std::string simple = "&strategy=simple";
+  const auto app = open_engine(url(simple, "app:s3cret@"), 1);
+  ASSERT_EQ(submit(*app, "x", acquire(1)).status, Status::granted);
+  const auto stranger = open_engine(url(simple, "guest:guest@"), 2);
+  const Outcome refused = submit(*stranger, "x", try_acquire(2));
+  ASSERT_TRUE(refused.error);
+  EXPECT_EQ(refused.error->code, ErrorCode::unauthorized) << *refused.error;
+}
+
+}  // namespace
+}  // namespace holdfast
