@@ -45,6 +45,8 @@ double mysql_lock_wake_up(MysqlLock kind, const std::string& port, double second
 
 // ZooKeeper by hand, a node made and deleted: cycles/s.
 double zookeeper_cycles(const std::string& port, double seconds);
+// etcd by hand, the two transactions of a lock: cycles/s.
+double etcd_cycles(const std::string& port, double seconds);
 // Redis by hand: half of the SETs/s on one connection.
 double redis_half_sets(const std::string& port, double seconds);
 
