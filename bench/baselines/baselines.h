@@ -37,12 +37,6 @@ double postgres_wake_up(const std::string& conninfo, double seconds);
 double mysql_cycles(const std::string& port, unsigned threads, double seconds);
 double mysql_wake_up(const std::string& port, double seconds);
 
-// Its own locks, in the scenarios U, C16 and P2.
-enum class MysqlLock : unsigned char { user_level, row };
-double mysql_lock_cycles(MysqlLock kind, const std::string& port, unsigned threads, double seconds);
-double mysql_lock_hand_overs(MysqlLock kind, const std::string& port, double seconds);
-double mysql_lock_wake_up(MysqlLock kind, const std::string& port, double seconds);
-
 // ZooKeeper by hand, a node made and deleted: cycles/s.
 double zookeeper_cycles(const std::string& port, double seconds);
 // etcd by hand, the two transactions of a lock: cycles/s.

@@ -1,6 +1,7 @@
 // bench_baselines NAME SECONDS DIRECTORY (or a server's address): prints one figure.
 
 #include "baselines.h"
+#include "native_locks.h"
 
 #include <algorithm>
 #include <atomic>
@@ -61,18 +62,6 @@ void give_up(const std::string& what) {
 
 namespace {
 
-// get_lock-U1, for_update-C16 and the like.
-double measure_mysql_lock(MysqlLock kind, std::string_view scenario, double seconds,
-                          const std::string& port) {
-  if (scenario == "C16") {
-    return mysql_lock_hand_overs(kind, port, seconds);
-  }
-  if (scenario == "P2") {
-    return mysql_lock_wake_up(kind, port, seconds);
-  }
-  return mysql_lock_cycles(kind, port, scenario == "U32" ? 32 : 1, seconds);
-}
-
 double measure(std::string_view name, double seconds, const std::string& directory) {
   if (name == "sqlite-U1") {
     return sqlite_cycles(directory, seconds);
@@ -129,10 +118,13 @@ double measure(std::string_view name, double seconds, const std::string& directo
     return postgres_cold_write(directory, seconds);
   }
   if (name.starts_with("get_lock-")) {
-    return measure_mysql_lock(MysqlLock::user_level, name.substr(9), seconds, directory);
+    return measure_native_lock(mysql_get_lock(directory), name.substr(9), seconds);
   }
   if (name.starts_with("for_update-")) {
-    return measure_mysql_lock(MysqlLock::row, name.substr(11), seconds, directory);
+    return measure_native_lock(mysql_for_update(directory), name.substr(11), seconds);
+  }
+  if (name.starts_with("pg_advisory-")) {
+    return measure_native_lock(postgres_advisory_lock(directory), name.substr(12), seconds);
   }
   errno = EINVAL;
   give_up(std::string{name});
@@ -150,7 +142,8 @@ int main(int argc, char** argv) {
         "       bench_baselines postgres-(U1|U32|P2|cold) SECONDS CONNINFO\n"
         "       bench_baselines mysql-(U1|U32|P2|cold)|redis-(U1|cold)|zookeeper-U1|"
         "etcd-U1 SECONDS PORT\n"
-        "       bench_baselines (get_lock|for_update)-(U1|U32|C16|P2) SECONDS PORT\n");
+        "       bench_baselines (get_lock|for_update)-(U1|U32|C16|P2) SECONDS PORT\n"
+        "       bench_baselines pg_advisory-(U1|U32|C16|P2) SECONDS CONNINFO\n");
     return 64;
   }
   std::printf("%.3f\n", baselines::measure(argv[1], std::atof(argv[2]), argv[3]));

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "baselines.h"
+#include "native_locks.h"
 
 namespace baselines {
 namespace {
@@ -47,6 +48,22 @@ class Connection {
 };
 
 }  // namespace
+
+NativeLock postgres_advisory_lock(const std::string& conninfo) {
+  NativeLock lock;
+  lock.connect = [conninfo] {
+    return [connection = std::make_shared<Connection>(conninfo)](const std::string& sql) {
+      connection->run(sql.c_str());
+    };
+  };
+  lock.take = [](const std::string& name) -> Statements {
+    return {"SELECT pg_advisory_lock(hashtext('" + name + "'))"};
+  };
+  lock.free = [](const std::string& name) -> Statements {
+    return {"SELECT pg_advisory_unlock(hashtext('" + name + "'))"};
+  };
+  return lock;
+}
 
 double postgres_cycles(const std::string& conninfo, unsigned threads, double seconds) {
   Connection owner{conninfo};

@@ -18,8 +18,6 @@ std::vector<std::string> words(const std::string& url, const TempDir& dir,
                                "--url",
                                url,
                                "--json",
-                               "--faults",
-                               "none",
                                "--timeline",
                                (dir / "timeline.html").string()};
   all.insert(all.end(), more.begin(), more.end());

@@ -10,11 +10,11 @@
 
 namespace holdfast::test {
 
-// `holdfast torture` beside a test that breaks the store. Leases are long, so
-// that they would outlast what the test does, and the tool itself breaks nothing.
+// `holdfast torture` beside a test that breaks the store.
 class TortureRun {
  public:
-  explicit TortureRun(const std::string& url, const std::vector<std::string>& more = {});
+  // Options as a user writes them.
+  TortureRun(const std::string& url, const std::vector<std::string>& more);
 
   bool is_running() { return process_.is_running(); }
 

@@ -18,14 +18,15 @@ INSTALLED = {
     "redis": {"redisson": ALL, "redsync": ALL, "node-redlock": ALL, "redis-semaphore": ALL,
               "redis-py": ALL},
     "zookeeper": {"curator": ALL, "kazoo": ALL},
-    "etcd": {"etcd-concurrency": ALL, "etcdctl-lock": ["U1", "P2"]},
+    "etcd": {"etcd-concurrency": ALL, "etcdctl-lock": ["U1", "P2"],
+             "etcd-put-delete": ["U1", "U32"]},
 }
 # engine: what the server or the system has itself: scenario: baseline
 NATIVE = {
     "sqlite": {"`flock(2)`": {"U1": "flock-U1", "C16": "flock-C16", "P2": "flock-P2"}},
     "mysql": {"`GET_LOCK()`": {each: f"get_lock-{each}" for each in ALL},
               "`SELECT ... FOR UPDATE`": {each: f"for_update-{each}" for each in ALL}},
-    "postgres": {"`pg_advisory_lock()`": {"P2": "postgres-P2"}},
+    "postgres": {"`pg_advisory_lock()`": {each: f"pg_advisory-{each}" for each in ALL}},
 }
 
 
