@@ -247,6 +247,10 @@ void check_beliefs(const Case& run) {
     std::vector<Belief>& beliefs = open[call->name];
     switch (event.kind) {
       case EventKind::granted: {
+        // It had run out when the caller was told, who slept meanwhile: nobody is let in.
+        if (Moment{event.value} <= event.time) {
+          break;
+        }
         Crowd crowd;
         crowd.add(call->shape);
         std::vector<const Call*> inside{call};

@@ -39,6 +39,8 @@ double mysql_wake_up(const std::string& port, double seconds);
 
 // ZooKeeper by hand, a node made and deleted: cycles/s.
 double zookeeper_cycles(const std::string& port, double seconds);
+// etcd by hand, the two transactions of a lock: cycles/s.
+double etcd_cycles(const std::string& port, double seconds);
 // Redis by hand: half of the SETs/s on one connection.
 double redis_half_sets(const std::string& port, double seconds);
 

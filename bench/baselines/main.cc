@@ -99,6 +99,9 @@ double measure(std::string_view name, double seconds, const std::string& directo
   if (name == "zookeeper-U1") {
     return zookeeper_cycles(directory, seconds);
   }
+  if (name == "etcd-U1") {
+    return etcd_cycles(directory, seconds);
+  }
   if (name == "redis-U1") {
     return redis_half_sets(directory, seconds);
   }
@@ -137,8 +140,8 @@ int main(int argc, char** argv) {
         "usage: bench_baselines sqlite-U1|sqlite-cold|fifo-C16|flock-U1|flock-C16|flock-P2 "
         "SECONDS DIRECTORY\n"
         "       bench_baselines postgres-(U1|U32|P2|cold) SECONDS CONNINFO\n"
-        "       bench_baselines mysql-(U1|U32|P2|cold)|redis-(U1|cold)|zookeeper-U1 "
-        "SECONDS PORT\n"
+        "       bench_baselines mysql-(U1|U32|P2|cold)|redis-(U1|cold)|zookeeper-U1|"
+        "etcd-U1 SECONDS PORT\n"
         "       bench_baselines (get_lock|for_update)-(U1|U32|C16|P2) SECONDS PORT\n"
         "       bench_baselines pg_advisory-(U1|U32|C16|P2) SECONDS CONNINFO\n");
     return 64;

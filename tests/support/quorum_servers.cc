@@ -95,7 +95,7 @@ Client QuorumServers::open(const std::vector<std::size_t>& which, const std::str
   eventually([&] {
     auto opened = Client::open(url(which, more));
     if (opened) client.emplace(*std::move(opened));
-    return opened.has_value();
+    return client.has_value();
   });
   return std::move(client.value());
 }

@@ -33,10 +33,10 @@ class HistoryBuilder {
     event.value = wait.count();
     return add(event);
   }
-  HistoryBuilder& grant(char who, std::uint64_t token) {
+  HistoryBuilder& grant(char who, std::uint64_t token, Moment left = kTtl) {
     of(who).token = token;
     Event event = make(EventKind::granted, who);
-    event.value = (event.time + kTtl).count();
+    event.value = (event.time + left).count();
     return add(event);
   }
   HistoryBuilder& enter(char who, std::uint64_t token) { return call(who).grant(who, token); }

@@ -198,6 +198,13 @@ TEST(HistoryChecker, S6WhoWasToldOfTheLossCountsOnNothing) {
   EXPECT_EQ(run.verdict(), "");
 }
 
+TEST(HistoryChecker, S6AGrantThatHasRunOutOnArrivalLetsNobodyIn) {
+  Builder run;
+  run.call('A').call('B').grant('B', 128).grant('A', 64, 0ms).note('A', EventKind::lost);
+  run.fail_to_leave('A', ErrorCode::lease_lost).look('B').leave('B');
+  EXPECT_EQ(run.verdict(), "");
+}
+
 TEST(HistoryChecker, S6ASessionEndsWithItsProcess) {
   Builder run;
   run.enter('A', 64).kill('A').pass(500ms).enter('B', 128).leave('B');

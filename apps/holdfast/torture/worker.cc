@@ -262,8 +262,8 @@ class Worker {
     again.wait = 0ms;
     again.stop = {};
     auto inner = station_.client.acquire(lock_name(board_, lock_), again);
-    // After a loss it would be a new grant.
-    if (inner && lease.is_alive()) {
+    // After a loss, which is told before the lease has ended, it is a new grant.
+    if (inner && lease.is_alive() && !lease.loss()) {
       Event entry = event(EventKind::nested);
       entry.token = inner->token().value_or(0);
       log(entry);

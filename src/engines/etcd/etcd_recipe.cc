@@ -316,32 +316,36 @@ engine::Task<Outcome> EtcdRecipe::release(core::RequestId id) {
   co_return plain(removed ? Status::released : Status::not_held);
 }
 
+// Sent before and perhaps applied: then the new key is there and the old is not.
+engine::Task<Outcome> EtcdRecipe::requeue_by_steps(std::string dir, core::Requeue wanted) {
+  const auto known = find(wanted.next.id);
+  bool moved = false;
+  if (known) {
+    EtcdRange found;
+    const auto unseen = co_await range(dir, found);
+    if (unseen) {
+      co_return failure(unknown(unseen->text));
+    }
+    moved =
+        std::ranges::any_of(found.keys, [&](const EtcdKey& key) { return key.key == known->key; });
+  }
+  Outcome before = co_await release(wanted.id);
+  if (before.status == Status::failed) {
+    co_return before;
+  }
+  Outcome outcome = co_await acquire(dir, wanted.next);
+  outcome.gave_back = moved || before.status == Status::released;
+  co_return outcome;
+}
+
 // One transaction: nobody finds the lock free in between.
 engine::Task<Outcome> EtcdRecipe::requeue(std::string dir, core::Requeue wanted) {
   const core::Acquire next = wanted.next;
   const Step step{
       .id = next.id, .started = base::BootClock::now(), .queue = next.queue, .first = true};
   const auto old = find(wanted.id);
-  const auto known = find(next.id);
-  if (!old || old->create_revision == 0 || known) {
-    // Sent before and perhaps applied: then the new key is there and the old is not.
-    bool moved = false;
-    if (known) {
-      EtcdRange found;
-      auto unseen = co_await range(dir, found);
-      if (unseen) {
-        co_return failure(unknown(unseen->text));
-      }
-      moved = std::ranges::any_of(found.keys,
-                                  [&](const EtcdKey& key) { return key.key == known->key; });
-    }
-    Outcome before = co_await release(wanted.id);
-    if (before.status == Status::failed) {
-      co_return before;
-    }
-    Outcome outcome = co_await acquire(dir, next);
-    outcome.gave_back = moved || before.status == Status::released;
-    co_return outcome;
+  if (!old || old->create_revision == 0 || find(next.id)) {
+    co_return co_await requeue_by_steps(dir, wanted);
   }
   std::int64_t lease = 0;
   auto problem = co_await find_lease(next.ttl, lease);

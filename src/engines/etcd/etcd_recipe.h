@@ -112,6 +112,7 @@ class EtcdRecipe {
   engine::Task<core::Outcome> look(core::RequestId id, Beat beat);
   engine::Task<core::Outcome> release(core::RequestId id);
   engine::Task<core::Outcome> requeue(std::string dir, core::Requeue wanted);
+  engine::Task<core::Outcome> requeue_by_steps(std::string dir, core::Requeue wanted);
   engine::Task<core::Outcome> settle(std::string dir, Step step, std::vector<EtcdKey> keys);
   engine::Task<core::Outcome> leave(core::RequestId id, core::Outcome outcome);
   engine::Task<std::optional<Error>> transact(EtcdTransaction transaction,
