@@ -59,7 +59,6 @@ class RedisEngine : public engine::Engine {
   Result<std::vector<LockInfo>> describe(std::span<const std::string> keys);
   RedisOptions value_names() const;  // keys of values in place of keys of locks
   Result<RespValue> call_on_value(const core::ValueWrite* write, const std::string& key);
-  Result<RespValue> acknowledged(RespValue written, base::Time deadline);
   Finding check_clock();
   Finding check_scripts();
 

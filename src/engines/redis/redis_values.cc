@@ -98,6 +98,27 @@ std::string words(const core::ValueWrite* write, const std::string& key, const s
   return call;
 }
 
+// A write that a failover would forget is none yet.
+Result<RespValue> acknowledged(RespValue written, unsigned replicas, base::Duration timeout,
+                               RedisConnector& desk) {
+  const bool applied = !written.items.empty() && written.items[0].integer == 1;
+  if (replicas == 0 || !applied) {
+    return written;
+  }
+  const auto half = std::chrono::ceil<std::chrono::milliseconds>(timeout / 2);
+  std::string wait;
+  append_resp_command(wait, "WAIT", std::to_string(replicas), std::to_string(half.count()));
+  const auto count = desk.exchange_until(wait, base::BootClock::now() + timeout);
+  if (!count) {
+    desk.close();  // what comes late must not answer somebody else
+  } else if (count->is_error()) {
+    return fail(ErrorCode::outcome_unknown, redis_error(count->text).text);
+  } else if (count->integer >= std::int64_t{replicas}) {
+    return written;
+  }
+  return fail(ErrorCode::outcome_unknown, "too few replicas have acknowledged the write in time");
+}
+
 }  // namespace
 
 RedisOptions RedisEngine::value_names() const {
@@ -128,7 +149,9 @@ Result<RespValue> RedisEngine::call_on_value(const core::ValueWrite* write,
       return reply;
     }
     if (!reply->is_error()) {
-      return write == nullptr ? reply : acknowledged(*std::move(reply), deadline);
+      return write == nullptr ? reply
+                              : acknowledged(*std::move(reply), options_.wait_replicas,
+                                             options_.access.timeout, desk_);
     }
     if (!is_passing(reply->text) || base::BootClock::now() >= no_more_tries) {
       return tl::unexpected{redis_error(reply->text)};
@@ -138,27 +161,6 @@ Result<RespValue> RedisEngine::call_on_value(const core::ValueWrite* write,
     }
     base::sleep_for(base::random_between(kShortestPause, kLongestPause));
   }
-}
-
-// A write that a failover would forget is none yet.
-Result<RespValue> RedisEngine::acknowledged(RespValue written, base::Time deadline) {
-  const bool applied = !written.items.empty() && written.items[0].integer == 1;
-  if (options_.wait_replicas == 0 || !applied) {
-    return written;
-  }
-  const auto half = std::chrono::ceil<std::chrono::milliseconds>(options_.access.timeout / 2);
-  std::string wait;
-  append_resp_command(wait, "WAIT", std::to_string(options_.wait_replicas),
-                      std::to_string(half.count()));
-  const auto count = desk_.exchange_until(wait, deadline);
-  if (!count) {
-    desk_.close();  // what comes late must not answer somebody else
-  } else if (count->is_error()) {
-    return fail(ErrorCode::outcome_unknown, redis_error(count->text).text);
-  } else if (count->integer >= static_cast<std::int64_t>(options_.wait_replicas)) {
-    return written;
-  }
-  return fail(ErrorCode::outcome_unknown, "too few replicas have acknowledged the write in time");
 }
 
 Result<std::optional<core::Value>> RedisEngine::load_value(std::string_view name) {
