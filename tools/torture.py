@@ -71,7 +71,8 @@ def report(folder):
     reports = sorted(Path(folder).glob("*.json"))
     if not reports:
         sys.exit("no engine was tortured")
-    lines = [f"Last run: {machine()}. {all_versions()}.", "",
+    lines = [f"Written {machine()}; each row was measured on that or an earlier version. "
+             f"{all_versions()}.", "",
              f"| {' | '.join(COLUMNS)} |", "|---" * len(COLUMNS) + "|", *rows_of(reports), "",
              "Waits and hand-overs include those behind a dead or stopped holder: their p99 is "
              "about the length of a lease."]
