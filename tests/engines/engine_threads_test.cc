@@ -58,7 +58,7 @@ TEST_P(EngineThreads, HousekeepingBesideTraffic) {
 }
 
 TEST_P(EngineThreads, ForksInTheMiddleOfTraffic) {
-#ifdef __SANITIZE_ADDRESS__
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "the sanitizer's allocator may be locked by another thread when it is forked";
 #endif
   const auto engine = open_engine(url(), 1);
