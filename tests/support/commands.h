@@ -12,9 +12,9 @@ using namespace std::chrono_literals;
 
 // Ids by number, of this process alone: tests that run at once share servers, and
 // some of those tell a session by its id whatever the table.
-inline const base::Id kOurs = base::Id::random();
+inline const base::Id kOfThisProcess = base::Id::random();
 inline base::Id id(std::uint32_t number) {
-  base::Id made = kOurs;
+  base::Id made = kOfThisProcess;
   for (unsigned i = 0; i < 4; ++i) {
     made.bytes[i] = static_cast<std::uint8_t>(number >> (8 * i));
   }
