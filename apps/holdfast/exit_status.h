@@ -7,8 +7,8 @@
 namespace holdfast::command {
 
 inline constexpr int kSuccess = 0;
-inline constexpr int kNo = 1;                // doctor found problems; nothing there to release or forget
-inline constexpr int kUsage = 64;            // the caller's mistake
+inline constexpr int kNo = 1;      // doctor found problems; nothing there to release or forget
+inline constexpr int kUsage = 64;  // the caller's mistake
 inline constexpr int kUnavailable = 69;      // the store cannot be used
 inline constexpr int kInternal = 70;         // a fault in this program
 inline constexpr int kOperatingSystem = 71;  // no process, no descriptor
