@@ -220,13 +220,35 @@ void check_answers(const Case& run) {
   }
 }
 
+namespace {
+
+struct Belief {
+  const Call* call;
+  Moment until;
+};
+
+void let_in(const Case& run, const Call& call, const Event& event, std::vector<Belief>& beliefs) {
+  Crowd crowd;
+  crowd.add(call.shape);
+  std::vector<const Call*> inside{&call};
+  std::erase_if(beliefs, [&](const Belief& belief) { return belief.until <= event.time; });
+  for (const Belief& belief : beliefs) {
+    crowd.add(belief.call->shape);
+    inside.push_back(belief.call);
+  }
+  if (!crowd.fits()) {
+    run.findings.add(
+        "S6", say(call) + " was let into " + lock(call) + " while others might still count on it",
+        inside);
+  }
+  beliefs.push_back({&call, Moment{event.value}});
+}
+
+}  // namespace
+
 // A process that died or sleeps cannot look, but it said how long it may
 // count on its lease: nobody may be let in before.
 void check_beliefs(const Case& run) {
-  struct Belief {
-    const Call* call;
-    Moment until;
-  };
   std::map<std::pair<std::uint32_t, std::uint32_t>, const Call*> known;
   for (const Call& call : run.calls.all) {
     known[{call.process, call.number}] = &call;
@@ -246,28 +268,12 @@ void check_beliefs(const Case& run) {
     const Call* call = found->second;
     std::vector<Belief>& beliefs = open[call->name];
     switch (event.kind) {
-      case EventKind::granted: {
-        // It had run out when the caller was told, who slept meanwhile: nobody is let in.
-        if (Moment{event.value} <= event.time) {
-          break;
+      case EventKind::granted:
+        // Else it had run out when the caller was told, who slept meanwhile: nobody is let in.
+        if (Moment{event.value} > event.time) {
+          let_in(run, *call, event, beliefs);
         }
-        Crowd crowd;
-        crowd.add(call->shape);
-        std::vector<const Call*> inside{call};
-        std::erase_if(beliefs, [&](const Belief& belief) { return belief.until <= event.time; });
-        for (const Belief& belief : beliefs) {
-          crowd.add(belief.call->shape);
-          inside.push_back(belief.call);
-        }
-        if (!crowd.fits()) {
-          run.findings.add(
-              "S6",
-              say(*call) + " was let into " + lock(*call) + " while others might still count on it",
-              inside);
-        }
-        beliefs.push_back({call, Moment{event.value}});
         break;
-      }
       case EventKind::alive:
         for (Belief& belief : beliefs) {
           if (belief.call == call) {
