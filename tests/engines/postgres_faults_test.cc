@@ -94,6 +94,26 @@ TEST_F(PostgresFaults, ALostBellIsHungAgain) {
   EXPECT_EQ(rings.at(0).id, id(2));
 }
 
+// Nobody listens yet, so the NOTIFY of a revocation goes into the void.
+TEST_F(PostgresFaults, WhoIsRevokedBeforeTheBellHangsIsRungForOnceItDoes) {
+  const auto proxy = proxy_to(static_cast<std::uint16_t>(std::stoi(store().port())));
+  const auto engine = open_engine("postgres://postgres@127.0.0.1:" + std::to_string(proxy->port()) +
+                                  "/postgres?timeout=2s&schema=" + store().schema());
+  const auto bystander = open_engine(store().url(), 2);
+  proxy->refuse_connections();  // the bell's
+  ASSERT_EQ(submit(*engine, "revoked", acquire(1)).status, Status::granted);
+  ASSERT_EQ(submit(*engine, "kept", acquire(3)).status, Status::granted);
+  ASSERT_EQ(submit(*engine, "given back", acquire(4)).status, Status::granted);
+  ASSERT_EQ(submit(*engine, "given back", release(4)).status, Status::released);
+  ASSERT_EQ(submit(*bystander, "revoked", core::Revoke{}).status, Status::done);
+  EXPECT_THAT(engine->answer_doorbell(), ::testing::IsEmpty());
+  proxy->accept_connections();
+  submit(*engine, "nobody's", poll(5));  // whoever asks how it stands wants to hear the bell
+  const auto rings = wait_for_ring(*engine);
+  ASSERT_EQ(rings.size(), 1U);
+  EXPECT_EQ(rings[0].id, id(1));
+}
+
 TEST_F(PostgresFaults, AKilledServerKeepsLocksAndTokens) {
   PrivateServer server{"postgres", {"durable=1"}};
   const PostgresStore own{std::to_string(server.port())};

@@ -13,6 +13,7 @@
 #include "engines/mysql/mysql_row.h"
 #include "engines/mysql/mysql_session.h"
 #include "engines/mysql/mysql_sql.h"
+#include "engines/relational/known_names.h"
 
 namespace holdfast::engines {
 
@@ -158,8 +159,7 @@ class MysqlExchange : public engine::Conversation {
   std::uint64_t mark_ = 0;
   std::vector<Asked> asked_;
   std::size_t replied_at_ = 0;  // where the replies to our own statements begin
-  // Hashes of names whose rows there are, most likely: a wrong guess costs a trip.
-  std::array<std::size_t, 1024> known_{};
+  relational::KnownNames known_;
   std::string crowded_;  // the name where others stood in the queue of late
   Answer answer_ = Answer::verdicts;
   std::size_t committed_at_ = 0;  // replies beyond this are about doorbells

@@ -1,6 +1,5 @@
 // What single conditional statements can do.
 #include <algorithm>
-#include <functional>
 #include <utility>
 
 #include "base/ids.h"
@@ -11,13 +10,7 @@ namespace holdfast::engines {
 using core::Status;
 using Kind = MysqlSql::Wish::Kind;
 
-namespace {
-
-std::size_t hash_of(std::string_view name) {
-  return std::hash<std::string_view>{}(name);
-}
-
-}  // namespace
+namespace {}  // namespace
 
 // Fills asked_, one a wish.
 std::vector<MysqlSql::Wish> MysqlExchange::make_wishes() {
@@ -159,7 +152,7 @@ bool MysqlExchange::is_exchange() const {
   const Asked& take = asked_[asked_[0].kind == Kind::take ? 0 : 1];
   const Asked& give = asked_[asked_[0].kind == Kind::take ? 1 : 0];
   return take.kind == Kind::take && give.kind == Kind::give_back &&
-         known_.at(hash_of(take.line->name) % known_.size()) == hash_of(take.line->name);
+         known_.contains(take.line->name);
 }
 
 void MysqlExchange::on_exchanged(const MysqlReply& reply) {
@@ -183,7 +176,7 @@ void MysqlExchange::judge(std::size_t wish, const MysqlVerdict& verdict) {
 
 void MysqlExchange::fulfil(std::size_t wish, std::uint64_t token, base::Duration lease_for) {
   const auto& [line, command, kind, ttl] = asked_[wish];
-  known_.at(hash_of(line->name) % known_.size()) = hash_of(line->name);
+  known_.add(line->name);
   switch (kind) {
     case Kind::give_back:
       settle(command, {.status = Status::released});

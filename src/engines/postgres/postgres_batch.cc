@@ -53,8 +53,8 @@ core::Operation in_microseconds(core::Operation operation) {
 
 }  // namespace
 
-Batch::Batch(const Shared& shared, Session& session, Doorbell& doorbell, KnownNames& known,
-             std::span<const core::Command> commands)
+Batch::Batch(const Shared& shared, Session& session, Doorbell& doorbell,
+             relational::KnownNames& known, std::span<const core::Command> commands)
     : shared_{shared},
       session_{session},
       doorbell_{doorbell},

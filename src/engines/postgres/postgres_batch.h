@@ -1,8 +1,6 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -17,22 +15,10 @@
 #include "engines/postgres/postgres_rows.h"
 #include "engines/postgres/postgres_session.h"
 #include "engines/postgres/postgres_shared.h"
+#include "engines/relational/known_names.h"
 #include "engines/relational/lock_row.h"
 
 namespace holdfast::engines::postgres {
-
-// Names that have a row, most likely: a wrong guess costs a trip.
-class KnownNames {
- public:
-  void add(std::string_view key) { slot(key) = std::hash<std::string_view>{}(key); }
-  bool contains(std::string_view key) { return slot(key) == std::hash<std::string_view>{}(key); }
-
- private:
-  std::size_t& slot(std::string_view key) {
-    return hashes_.at(std::hash<std::string_view>{}(key) % hashes_.size());
-  }
-  std::array<std::size_t, 4096> hashes_{};
-};
 
 // One batch of commands on its way through the store. A name with one plain
 // command goes the short way: one conditional statement on plain columns, no
@@ -40,7 +26,7 @@ class KnownNames {
 // written back if nobody was faster.
 class Batch {
  public:
-  Batch(const Shared& shared, Session& session, Doorbell& doorbell, KnownNames& known,
+  Batch(const Shared& shared, Session& session, Doorbell& doorbell, relational::KnownNames& known,
         std::span<const core::Command> commands);
 
   engine::Talk<engine::Outcomes> run();
@@ -91,7 +77,7 @@ class Batch {
   const Shared& shared_;
   Session& session_;
   Doorbell& doorbell_;
-  KnownNames& known_;
+  relational::KnownNames& known_;
   const std::span<const core::Command> commands_;
   const base::Time give_up_;
   int rounds_ = 0;

@@ -75,7 +75,7 @@ class LeaseEngine : public engine::Engine {
   const std::uint64_t generation_;
   Doorbell doorbell_;
   Session session_;  // the lane's
-  KnownNames known_;
+  relational::KnownNames known_;
   Desk desk_;
   // Grants that have their fence, by the first token of their block.
   std::mutex fences_mutex_;
