@@ -55,6 +55,23 @@ TEST_F(MysqlSessionLocks, AdvisoryIsAUserLock) {
   EXPECT_EQ(submit(*engine, "advised", poll(3)).status, Status::granted);
 }
 
+// A server that is interrupted between two statements of a packet promises another answer and
+// never gives it: then the wait would not end in time, and its release fail.
+TEST_F(MysqlSessionLocks, AWaitThatIsInterruptedAtAnyMomentEnds) {
+  for (const char* strategy : {"row", "upsert", "advisory"}) {
+    SCOPED_TRACE(strategy);
+    const auto holder = open_engine(url(strategy), 1);
+    const auto waiter = open_engine(url(strategy), 2);
+    ASSERT_EQ(submit(*holder, "x", acquire(1)).status, Status::granted);
+    for (std::uint32_t turn = 100; turn < 400; ++turn) {
+      ASSERT_EQ(submit(*waiter, "x", acquire(turn)).status, Status::queued) << turn;
+      const auto ended = submit(*waiter, "x", release(turn));
+      ASSERT_EQ(ended.status, Status::released) << (ended.error ? ended.error->text : "");
+    }
+    EXPECT_EQ(submit(*holder, "x", release(1)).status, Status::released);
+  }
+}
+
 TEST_F(MysqlSessionLocks, RowAndUpsertLockRowsOfYourOwnTable) {
   const std::string table = store_->prefix() + "own";
   sql().ask("CREATE TABLE " + table + " (job VARCHAR(100) PRIMARY KEY, note INT)");
