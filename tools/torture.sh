@@ -57,11 +57,19 @@ torture() {
 
 mapfile -t engines < <(build/dev/tests/torture_tests --gtest_filter="*Torture.$test/*" \
   --gtest_list_tests | sed -n "s#^ *$test/\([a-z0-9_]*\).*#\1#p")
+# By a word: the engine of that name, or all whose names contain it.
+is_chosen() {
+  local engine=$1 word
+  (($# > 1)) || return 0
+  for word in "${@:2}"; do
+    [[ $engine == "$word" ]] && return 0
+    [[ " ${engines[*]} " != *" $word "* && $engine == *"$word"* ]] && return 0
+  done
+  return 1
+}
 failed=0
 for engine in "${engines[@]}"; do
-  chosen=$(($# == 0))
-  for word in "$@"; do [[ $engine == *"$word"* ]] && chosen=1; done
-  ((chosen)) || continue
+  is_chosen "$engine" "$@" || continue
   if ((again)); then rm -rf "${reports:?}/$engine"; fi
   mkdir -p "$reports/$engine"
   end=$(end_of)

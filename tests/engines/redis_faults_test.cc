@@ -97,7 +97,7 @@ TEST_F(RedisFaults, ALostReplyIsResolvedByAskingAgain) {
   start();
   const auto proxy = proxy_to(server_->port());
   const auto engine =
-      open_engine("redis://127.0.0.1:" + std::to_string(proxy->port()) + "/0?timeout=300ms");
+      open_engine("redis://127.0.0.1:" + std::to_string(proxy->port()) + "/0?timeout=2s");
   ASSERT_EQ(submit(*engine, "warm-up", acquire(9)).status, Status::granted);
   for (const auto then : {Swallow::Then::cut, Swallow::Then::silence}) {
     const std::uint32_t number = then == Swallow::Then::cut ? 1 : 2;
@@ -120,7 +120,7 @@ TEST_F(RedisFaults, NoConnectionMeansThatNothingWasApplied) {
   start();
   const auto proxy = proxy_to(server_->port());
   const auto engine =
-      open_engine("redis://127.0.0.1:" + std::to_string(proxy->port()) + "/0?timeout=100ms");
+      open_engine("redis://127.0.0.1:" + std::to_string(proxy->port()) + "/0?timeout=1s");
   proxy->refuse_connections();
   proxy->reset_all();
   core::Outcome outcome;
@@ -164,7 +164,7 @@ TEST_F(RedisFaults, ABrokenDoorbellIsMendedAndSaysThatItMissedSomething) {
 
 TEST_F(RedisFaults, AFullServerGrantsNothingAndStillReleases) {
   start();
-  const auto engine = open_engine(url("timeout=200ms"));
+  const auto engine = open_engine(url("timeout=2s"));
   ASSERT_EQ(submit(*engine, "held", acquire(1)).status, Status::granted);
   raw()->ask({"CONFIG", "SET", "maxmemory", "1"});
   const auto outcomes = submit(*engine, {{"new", acquire(2)}, {"held", release(1)}});
@@ -177,7 +177,7 @@ TEST_F(RedisFaults, AFullServerGrantsNothingAndStillReleases) {
 
 TEST_F(RedisFaults, AReplicaRefusesAndIsAskedAgainWhenItIsTheMaster) {
   start();
-  const auto engine = open_engine(url("timeout=200ms"));
+  const auto engine = open_engine(url("timeout=2s"));
   raw()->ask({"REPLICAOF", "127.0.0.1", "1"});
   const auto refused = submit(*engine, "x", acquire(1));
   ASSERT_TRUE(refused.error);
@@ -248,7 +248,7 @@ TEST_F(RedisFaults, TlsIsVerified) {
 
 TEST_F(RedisFaults, GrantsWaitForReplicas) {
   start(kReplicatesAtOnce);
-  const auto engine = open_engine(url("wait_replicas=1&timeout=300ms"));
+  const auto engine = open_engine(url("wait_replicas=1&timeout=2s"));
   const auto alone = submit(*engine, "x", acquire(1));
   ASSERT_TRUE(alone.error);
   EXPECT_EQ(alone.error->code, ErrorCode::outcome_unknown);
@@ -260,8 +260,8 @@ TEST_F(RedisFaults, GrantsWaitForReplicas) {
 TEST_F(RedisFaults, WhoseTurnItIsAsksTheReplicasBeforeItEnters) {
   start(kReplicatesAtOnce);
   const PrivateServer replica{"redis", {"--replicaof=127.0.0.1 " + port()}};
-  const auto holder = open_engine(url("wait_replicas=1&timeout=300ms"), 1);
-  const auto waiter = open_engine(url("wait_replicas=1&timeout=300ms"), 2);
+  const auto holder = open_engine(url("wait_replicas=1&timeout=2s"), 1);
+  const auto waiter = open_engine(url("wait_replicas=1&timeout=2s"), 2);
   ASSERT_TRUE(
       eventually([&] { return submit(*holder, "x", acquire(1)).status == Status::granted; }));
   ASSERT_TRUE(
@@ -281,7 +281,7 @@ TEST_F(RedisFaults, WhoseTurnItIsAsksTheReplicasBeforeItEnters) {
 
 TEST_F(RedisFaults, WritesOfValuesWaitForReplicas) {
   start(kReplicatesAtOnce);
-  const std::string store = url("wait_replicas=1&timeout=300ms");
+  const std::string store = url("wait_replicas=1&timeout=2s");
   const auto engine = open_engine(store);
   core::ValueWrite write{.name = "v", .expected = {}, .bytes = "one", .writer = id(1)};
   const auto alone = engine->write_value(write);

@@ -42,7 +42,7 @@ class RedisSentinel : public ::testing::Test {
     }));
   }
 
-  std::string url() const { return "redis+sentinel://" + hosts_ + "/mymaster?timeout=1s"; }
+  std::string url() const { return "redis+sentinel://" + hosts_ + "/mymaster?timeout=3s"; }
 
   std::unique_ptr<PrivateServer> master_;
   std::unique_ptr<PrivateServer> replica_;

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 #include <holdfast/holdfast.h>
 
-#include <filesystem>
 #include <future>
 #include <memory>
 #include <string>
@@ -14,6 +13,7 @@
 #include "support/eventually.h"
 #include "support/fault_proxy.h"
 #include "support/needs.h"
+#include "support/quorum_servers.h"
 #include "support/server.h"
 
 namespace holdfast {
@@ -26,9 +26,7 @@ using core::Status;
 class ZookeeperFaults : public ::testing::Test {
  protected:
   void SetUp() override {
-    HOLDFAST_SKIP_IF_MISSING(std::filesystem::exists("/usr/share/java/zookeeper.jar")
-                                 ? missing_program("java")
-                                 : std::optional<std::string>{"zookeeper is not installed"});
+    HOLDFAST_SKIP_IF_MISSING(missing_quorum("zookeeper"));
     port_ = shared_server_port("zookeeper");
   }
   std::string url(const std::string& more = "", const std::string& user = "") const {
@@ -44,15 +42,6 @@ class ZookeeperFaults : public ::testing::Test {
   }
   static std::string port_of(const proof::FaultProxy& proxy) {
     return std::to_string(proxy.port());
-  }
-  static Outcome insist(engine::Engine& engine, const std::string& name,
-                        const core::Operation& operation) {
-    Outcome outcome;
-    eventually([&] {
-      outcome = submit(engine, name, operation);
-      return outcome.status != Status::failed;
-    });
-    return outcome;
   }
   static std::size_t nodes_of(engine::Engine& engine, const std::string& name) {
     const auto info = engine.show(name).value();

@@ -1,4 +1,5 @@
 #include "support/cut_line.h"
+#include "support/quorum_servers.h"
 #include "support/server.h"
 
 namespace holdfast::test {
@@ -29,12 +30,7 @@ class ZookeeperHarness : public Harness {
 };
 
 std::optional<std::string> missing() {
-  if (auto java = missing_program("java")) {
-    return java;
-  }
-  return std::filesystem::exists("/usr/share/java/zookeeper.jar")
-             ? std::nullopt
-             : std::optional<std::string>{"zookeeper is not installed"};
+  return missing_quorum("zookeeper");
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "duration.h"
 #include "exit_status.h"
 #include "proof/timeline.h"
+#include "secrets.h"
 #include "text.h"
 #include "torture/round.h"
 #include "torture/summary.h"
