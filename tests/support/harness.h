@@ -80,6 +80,9 @@ class Harness {
   // own, as a page cache: no leak of ours.
   virtual std::size_t cache_bytes() const { return 0; }
 
+  // For `holdfast torture`: its pace is that of leases that end by themselves.
+  virtual std::string torture_url() const { return url(); }
+
   // Only where claims().outage.
   virtual std::string observer_url() const { return url(); }
   // With an option that ends with this, as "300ms".
