@@ -282,6 +282,26 @@ TEST_F(MysqlFaults, ANewerSchemaServesThisVersionToo) {
       << "an older init takes nothing back";
 }
 
+TEST_F(MysqlFaults, TheDoctorTellsWhatItLookedAt) {
+  const auto engine = open_engine(store_->url());
+  ASSERT_TRUE(engine->init());
+  std::map<std::string, std::string> told;
+  for (const Finding& finding : engine->doctor()) {
+    EXPECT_EQ(finding.level, Finding::Level::ok) << finding.topic << ": " << finding.text;
+    told[finding.topic] = finding.text;
+  }
+  for (const char* topic : {"server", "tables", "privileges", "clock", "round trip", "commit",
+                            "replication", "doorbell"}) {
+    EXPECT_TRUE(told.contains(topic)) << topic;
+  }
+  EXPECT_EQ(told["features"], "RETURNING, NOWAIT, SKIP LOCKED");
+  const auto global = [&](const char* name) {
+    return store_->root().ask_one(std::string{"SELECT @@global."} + name);
+  };
+  EXPECT_THAT(told["isolation"], ::testing::HasSubstr(global("tx_isolation")));
+  EXPECT_THAT(told["wait_timeout"], ::testing::HasSubstr(global("wait_timeout") + " s"));
+}
+
 // Only what the documentation asks for.
 TEST_F(MysqlFaults, TheDocumentedPrivilegesAreEnough) {
   ASSERT_TRUE(open_engine(store_->url())->init());

@@ -4,6 +4,7 @@
 #include <holdfast/holdfast.h>
 
 #include <future>
+#include <set>
 #include <string>
 #include <thread>
 
@@ -263,9 +264,13 @@ TEST_F(PostgresFaults, TheDocumentedPrivilegesAreEnough) {
       a->write_value({.name = "x", .expected = {}, .bytes = "y", .writer = id(7)})->applied);
   EXPECT_EQ((*a->load_value("x"))->bytes, "y");
   EXPECT_EQ(a->list_values("x")->size(), 1U);
+  std::set<std::string> topics;
   for (const Finding& finding : a->doctor()) {
     EXPECT_NE(finding.level, Finding::Level::problem) << finding.topic << ": " << finding.text;
+    topics.insert(finding.topic);
   }
+  EXPECT_THAT(topics, ::testing::IsSupersetOf({"version", "privileges", "isolation", "replication",
+                                               "durability", "clock", "latency", "pooler"}));
 }
 
 TEST_F(PostgresFaults, AnAccountWithoutPrivilegesIsUnauthorized) {
