@@ -461,9 +461,10 @@ ZookeeperRequest ZookeeperSession::multi(std::vector<ZookeeperOperation> operati
   return ZookeeperRequest{[handle = handle(),
                            multi = std::make_shared<Multi>(std::move(operations), acl)](
                               ZookeeperRequest& request) {
-    // There the library would refuse the first operation, and free what the others never had.
-    if (const int over = is_unrecoverable(handle->raw); over != ZOK) {
-      return over;
+    // If its session is over, the library refuses the first operation, and frees what the
+    // others never had. That it is over is learned while connecting.
+    if (zoo_state(handle->raw) != ZOO_CONNECTED_STATE) {
+      return static_cast<int>(ZINVALIDSTATE);
     }
     multi->request = &request;
     multi->self = multi;
