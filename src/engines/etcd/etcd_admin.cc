@@ -53,7 +53,7 @@ engine::Task<LockInfo> EtcdRecipe::describe(std::string name, std::vector<Entran
     info.holders.push_back({.party = note.party,
                             .mode = note.shape.mode,
                             .permits = note.shape.permits,
-                            .token = etcd_token(each.key.create_revision),
+                            .token = each.token != 0 ? std::optional{each.token} : std::nullopt,
                             .held_for = since(note.since_ms),
                             .expires_in = std::max<Duration>(left, std::chrono::milliseconds{1}),
                             .revoked = note.revoked});

@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <span>
 #include <utility>
 
 namespace holdfast::engines {
 namespace {
 
 constexpr unsigned kTokenBits = 12;
+constexpr unsigned kUpperHalf = 32;  // of the blocks of a revision
+static_assert((2 * kUpperHalf * core::kTokenStride) >> kTokenBits == 1);
 constexpr std::string_view kHexDigits = "0123456789ABCDEF";
 constexpr std::string_view kNote = "holdfast";
 constexpr std::string_view kValues = "%values/";
@@ -71,7 +74,30 @@ Number number_in(std::string_view text) {
   return value;
 }
 
-bool fits(const std::vector<Entrant>& line, const core::Shape& shape) {
+std::optional<core::RequestId> id_from(std::string_view hex) {
+  core::RequestId id;
+  if (hex.size() != id.bytes.size() * 2) {
+    return std::nullopt;
+  }
+  for (std::size_t i = 0; i < id.bytes.size(); ++i) {
+    const char* digits = hex.data() + 2 * i;
+    if (std::from_chars(digits, digits + 2, id.bytes[i], 16).ptr != digits + 2) {
+      return std::nullopt;
+    }
+  }
+  return id;
+}
+
+// The first token of a block.
+std::optional<std::uint64_t> etcd_block(std::int64_t revision, unsigned block) {
+  const auto number = static_cast<std::uint64_t>(revision);
+  if (revision <= 0 || number > (core::kMaxToken >> kTokenBits) - 1) {
+    return std::nullopt;
+  }
+  return (number << kTokenBits) + block * core::kTokenStride;
+}
+
+bool fits(std::span<const Entrant> line, const core::Shape& shape) {
   std::uint64_t out = shape.permits;
   for (const Entrant& each : line) {
     if (!each.holds) {
@@ -140,11 +166,9 @@ std::string etcd_key(std::string_view directory, std::int64_t lease, const core:
   return std::string{directory} + std::string(hex.data(), end) + "-" + id.hex();
 }
 
-std::string etcd_request_of(std::string_view key) {
-  constexpr std::size_t kIdDigits = 32;
+std::optional<core::RequestId> etcd_request_of(std::string_view key) {
   const auto dash = key.rfind('-');
-  const bool ours = dash != std::string_view::npos && key.size() - dash - 1 == kIdDigits;
-  return ours ? std::string{key.substr(dash + 1)} : "";
+  return dash == std::string_view::npos ? std::nullopt : id_from(key.substr(dash + 1));
 }
 
 std::string EtcdNote::text() const {
@@ -153,7 +177,13 @@ std::string EtcdNote::text() const {
   text.append(line_safe(party.label)).append("\n").append(line_safe(party.host)).append("\n");
   text.append(std::to_string(party.pid)).append("\n").append(std::to_string(since_ms)).append("\n");
   text.append(to_string(shape.mode)).append("\n").append(std::to_string(shape.permits));
-  return text.append("\n").append(std::to_string(shape.limit)).append("\n");
+  text.append("\n").append(std::to_string(shape.limit)).append("\n");
+  if (token != 0 || readers_until != 0 || request) {
+    text.append(std::to_string(token)).append("\n");
+    text.append(std::to_string(readers_until)).append("\n");
+    text.append(request ? request->hex() : "").append("\n");
+  }
+  return text;
 }
 
 EtcdNote EtcdNote::parse(std::string_view text) {
@@ -177,37 +207,63 @@ EtcdNote EtcdNote::parse(std::string_view text) {
   }
   note.shape.permits = number_in<std::uint32_t>(next_line(text));
   note.shape.limit = number_in<std::uint32_t>(next_line(text));
+  note.token = number_in<std::uint64_t>(next_line(text));
+  note.readers_until = number_in<std::int64_t>(next_line(text));
+  note.request = id_from(next_line(text));
   return note;
 }
 
+Entrant entrant_of(EtcdKey key) {
+  Entrant entrant{.note = EtcdNote::parse(key.value)};
+  entrant.request = entrant.note.request ? entrant.note.request : etcd_request_of(key.key);
+  entrant.token =
+      entrant.note.token != 0 ? entrant.note.token : etcd_block(key.create_revision, 0).value_or(0);
+  entrant.key = std::move(key);
+  return entrant;
+}
+
 // In order, and it stops at the first that does not fit: who wants much is not
-// overtaken for ever by those that want little.
+// overtaken for ever by those that want little. While a reader waits to become
+// the writer, those who read when it began to wait go on, and nobody else.
 std::vector<Entrant> line_up(std::vector<EtcdKey> keys) {
   std::vector<Entrant> line;
-  bool open = true;
+  std::int64_t readers_until = 0;
   for (EtcdKey& key : keys) {
-    Entrant entrant{.note = EtcdNote::parse(key.value)};
-    entrant.key = std::move(key);
-    const bool fit = open && fits(line, entrant.note.shape);
-    entrant.holds = fit || entrant.note.granted;
-    open = open && entrant.holds;
-    line.push_back(std::move(entrant));
+    line.push_back(entrant_of(std::move(key)));
+    readers_until = std::max(readers_until, line.back().note.readers_until);
+  }
+  bool open = true;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    Entrant& each = line[i];
+    const bool fit = readers_until != 0 ? each.key.create_revision <= readers_until
+                                        : open && fits({line.data(), i}, each.note.shape);
+    each.holds = fit || each.note.granted;
+    open = open && each.holds;
   }
   return line;
 }
 
-EtcdStanding standing_of(const std::vector<Entrant>& line, std::string_view key) {
+const Entrant* entrant_in(const std::vector<Entrant>& line, std::string_view key,
+                          const core::RequestId& id) {
+  const auto found = std::ranges::find_if(
+      line, [&](const Entrant& each) { return each.key.key == key && each.request == id; });
+  return found == line.end() ? nullptr : &*found;
+}
+
+EtcdStanding standing_of(const std::vector<Entrant>& line, std::string_view key,
+                         const core::RequestId& id) {
   EtcdStanding standing;
-  const auto mine =
-      std::ranges::find_if(line, [&](const Entrant& each) { return each.key.key == key; });
-  if (mine == line.end()) {
+  const Entrant* const mine = entrant_in(line, key, id);
+  if (mine == nullptr) {
     return standing;
   }
   standing.found = true;
   standing.holds = mine->holds;
   standing.revoked = mine->note.revoked;
   standing.create_revision = mine->key.create_revision;
-  for (auto each = line.begin(); each != mine; ++each) {
+  standing.mod_revision = mine->key.mod_revision;
+  standing.token = mine->token;
+  for (const Entrant* each = line.data(); each != mine; ++each) {
     if (each->note.shape.limit != mine->note.shape.limit) {
       standing.refused = true;
       standing.limit = each->note.shape.limit;
@@ -224,9 +280,10 @@ EtcdStanding standing_of(const std::vector<Entrant>& line, std::string_view key)
   // A reader waits for the nearest writer.
   const bool reads = mine->note.shape.mode == Mode::shared;
   const auto blocks = [&](const Entrant& each) {
-    return !reads || each.note.shape.mode != Mode::shared || each.note.revoked;
+    return !reads || each.note.shape.mode != Mode::shared || each.note.revoked ||
+           each.note.readers_until != 0;
   };
-  for (auto each = line.begin(); each != mine; ++each) {
+  for (const Entrant* each = line.data(); each != mine; ++each) {
     if (blocks(*each)) {
       standing.blocker = each->key.key;
     }
@@ -234,12 +291,32 @@ EtcdStanding standing_of(const std::vector<Entrant>& line, std::string_view key)
   return standing;
 }
 
-std::optional<std::uint64_t> etcd_token(std::int64_t create_revision) {
-  const auto number = static_cast<std::uint64_t>(create_revision);
-  if (create_revision <= 0 || number > (core::kMaxToken >> kTokenBits) - 1) {
+// What was granted before, as far as it is still there, is in the line; readers
+// that left were created before the first who waits, or before `revision`, and
+// what they were handed over is in the lower half of their blocks.
+std::optional<std::uint64_t> etcd_token_alone(const std::vector<Entrant>& line,
+                                              std::int64_t revision) {
+  std::int64_t base = revision;
+  std::uint64_t highest = 0;
+  for (const Entrant& each : line) {
+    if (each.holds) {
+      highest = std::max(highest, each.token);
+    } else {
+      base = std::min(base, each.key.create_revision - 1);
+    }
+  }
+  const auto here = etcd_block(base, kUpperHalf);
+  const std::uint64_t next = (highest / core::kTokenStride + 1) * core::kTokenStride;
+  if (!here || std::max(*here, next) >> kTokenBits != static_cast<std::uint64_t>(base)) {
     return std::nullopt;
   }
-  return number << kTokenBits;
+  return std::max(*here, next);
+}
+
+std::optional<std::uint64_t> etcd_token_after(const Entrant& giver) {
+  const std::uint64_t next = (giver.token / core::kTokenStride + 1) * core::kTokenStride;
+  const std::uint64_t half = std::uint64_t{kUpperHalf} * core::kTokenStride;
+  return giver.token != 0 && next % half != 0 ? std::optional{next} : std::nullopt;
 }
 
 }  // namespace holdfast::engines

@@ -29,8 +29,8 @@ std::string etcd_unescaped(std::string_view name);
 // The name of the lock that this key belongs to; nullopt: it is none of ours.
 std::optional<std::string> etcd_name(const EtcdOptions& options, std::string_view key);
 std::string etcd_key(std::string_view directory, std::int64_t lease, const core::RequestId& id);
-// The request that an own key belongs to, in hex; "" for strangers.
-std::string etcd_request_of(std::string_view key);
+// The request that an own key belongs to; nullopt for strangers.
+std::optional<core::RequestId> etcd_request_of(std::string_view key);
 
 // What a key's value says.
 struct EtcdNote {
@@ -40,6 +40,11 @@ struct EtcdNote {
   bool revoked = false;
   bool granted = false;  // holds, whatever the total has become
   bool ours = true;
+  // Of a grant that changed while it lasted:
+  std::uint64_t token = 0;  // 0: by its creation
+  // Waits to become the writer: who was created up to here reads on, nobody else.
+  std::int64_t readers_until = 0;
+  std::optional<core::RequestId> request = std::nullopt;  // whom it was handed to
 
   std::string text() const;
   static EtcdNote parse(std::string_view text);  // strangers hold exclusively
@@ -48,8 +53,11 @@ struct EtcdNote {
 struct Entrant {
   EtcdKey key = {};
   EtcdNote note;
+  std::optional<core::RequestId> request = std::nullopt;  // nullopt: a stranger's
+  std::uint64_t token = 0;                                // 0: there are no more
   bool holds = false;
 };
+Entrant entrant_of(EtcdKey key);
 // In the order of their creation, as the range brings them.
 std::vector<Entrant> line_up(std::vector<EtcdKey> keys);
 
@@ -62,9 +70,23 @@ struct EtcdStanding {
   std::uint32_t ahead = 0;
   std::string blocker = {};  // the key to watch
   std::int64_t create_revision = 0;
+  std::int64_t mod_revision = 0;
+  std::uint64_t token = 0;
 };
-EtcdStanding standing_of(const std::vector<Entrant>& line, std::string_view key);
+const Entrant* entrant_in(const std::vector<Entrant>& line, std::string_view key,
+                          const core::RequestId& id);
+EtcdStanding standing_of(const std::vector<Entrant>& line, std::string_view key,
+                         const core::RequestId& id);
 
-std::optional<std::uint64_t> etcd_token(std::int64_t create_revision);
+// A grant's token is its create revision times 2^12: those who wait were created
+// later, and will have higher ones. So there is room for 64 blocks in front of
+// them for the grants that change while they last; nullopt: it is used up.
+//
+// For the only holder of this line, as it was at this revision: above whatever
+// was granted before, below whatever will be.
+std::optional<std::uint64_t> etcd_token_alone(const std::vector<Entrant>& line,
+                                              std::int64_t revision);
+// For whoever takes this grant over, perhaps among others who hold.
+std::optional<std::uint64_t> etcd_token_after(const Entrant& giver);
 
 }  // namespace holdfast::engines

@@ -18,7 +18,6 @@ using core::Status;
 constexpr std::string_view kTransact = "/etcdserverpb.KV/Txn";
 constexpr std::string_view kRange = "/etcdserverpb.KV/Range";
 constexpr int kAttempts = 5;
-constexpr std::size_t kChecksAtOnce = 100;  // the server takes 128 operations
 
 Outcome plain(Status status, std::uint32_t count = 0) {
   return {.status = status, .count = count};
@@ -67,6 +66,15 @@ engine::Task<Outcome> EtcdRecipe::perform(core::Command command) {
   }
   if (const auto* wanted = std::get_if<core::Resize>(&command.operation)) {
     co_return co_await resize(*dir, wanted->limit);
+  }
+  if (const auto* wanted = std::get_if<core::Upgrade>(&command.operation)) {
+    co_return co_await upgrade(*dir, *wanted);
+  }
+  if (const auto* wanted = std::get_if<core::Downgrade>(&command.operation)) {
+    co_return co_await downgrade(*dir, wanted->id);
+  }
+  if (const auto* wanted = std::get_if<core::Transfer>(&command.operation)) {
+    co_return co_await transfer(*dir, *wanted);
   }
   std::vector<core::RequestId> ids{std::get<core::Renew>(command.operation).id};
   auto outcomes = co_await renew(std::move(ids));
@@ -173,17 +181,17 @@ engine::Task<Outcome> EtcdRecipe::settle(std::string dir, Step step, std::vector
     }
     const auto line = line_up(std::move(keys));
     sweep(line);
-    const EtcdStanding standing = standing_of(line, place->key);
+    const EtcdStanding standing = standing_of(line, place->key, step.id);
     if (!standing.found) {
       forget(step.id);
       co_return plain(Status::not_held);
     }
-    const auto token = etcd_token(standing.create_revision);
     change(step.id, [&](Place& found) {
       found.create_revision = standing.create_revision;
-      found.token = token.value_or(0);
+      found.mod_revision = standing.revoked ? 0 : standing.mod_revision;
+      found.token = standing.token;
     });
-    if (!token) {
+    if (standing.token == 0) {
       Outcome used_up =
           failure({ErrorCode::unavailable, "this cluster has used up its tokens", std::nullopt});
       co_return co_await leave(step.id, std::move(used_up));
@@ -245,10 +253,8 @@ void EtcdRecipe::sweep(const std::vector<Entrant>& line) {
       if (!each.note.ours || !leases_.contains(each.key.lease)) {
         continue;
       }
-      const std::string request = etcd_request_of(each.key.key);
-      const bool known = std::ranges::any_of(
-          places_, [&](const auto& place) { return place.second.key == each.key.key; });
-      if (!known && !request.empty()) {
+      const auto known = each.request ? places_.find(*each.request) : places_.end();
+      if (each.request && (known == places_.end() || known->second.key != each.key.key)) {
         ghosts.push_back(each.key.key);
       }
     }
@@ -283,28 +289,60 @@ engine::Task<Outcome> EtcdRecipe::look(core::RequestId id, Beat beat) {
   co_return co_await settle(place->dir, step, std::move(found.keys));
 }
 
-// By the key's creation: nothing but what this request put there is removed.
-// Calls overtake each other: if we do not know that the key was put, it may yet
-// be, and would block others for as long as our lease is used. A second key, which
-// the put asks for, keeps it out.
+// By the key's last change: nothing but what this request has is removed, and
+// what it had may have been handed to another.
 engine::Task<Outcome> EtcdRecipe::release(core::RequestId id) {
-  const auto place = find(id);
-  if (!place) {
-    co_return plain(Status::not_held);
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    const auto place = find(id);
+    if (!place) {
+      co_return plain(Status::not_held);
+    }
+    if (place->create_revision == 0) {
+      co_return co_await release_unseen(id, *place);
+    }
+    EtcdTransaction transaction;
+    transaction.compares.push_back(
+        {.key = place->key, .target = EtcdCompare::Target::mod, .revision = place->mod_revision});
+    transaction.success.push_back({.what = EtcdOperation::What::remove, .key = place->key});
+    transaction.failure.push_back({.what = EtcdOperation::What::range, .key = place->key});
+    EtcdTransactionAnswer answer;
+    auto problem = co_await transact(std::move(transaction), answer);
+    if (problem) {
+      co_return failure(*std::move(problem));
+    }
+    const auto keys = answer.parts.empty() ? std::vector<EtcdKey>{} : answer.parts[0].keys;
+    if (answer.succeeded || keys.empty() || entrant_of(keys[0]).request != id) {
+      const bool removed = answer.succeeded && !answer.parts.empty() && answer.parts[0].deleted > 0;
+      forget(id);
+      co_return plain(removed ? Status::released : Status::not_held);
+    }
+    change(id, [&](Place& found) { found.mod_revision = keys[0].mod_revision; });
   }
+  co_return failure({ErrorCode::unavailable, "etcd: the key changes all the time", std::nullopt});
+}
+
+// Calls overtake each other: if we do not know that the key was put, or handed
+// to us, it may yet be, and would block others for as long as our lease is used.
+// A second key, which the put asks for, keeps it out.
+engine::Task<Outcome> EtcdRecipe::release_unseen(core::RequestId id, Place place) {
   EtcdTransaction transaction;
-  transaction.success.push_back({.what = EtcdOperation::What::remove, .key = place->key});
-  if (place->create_revision != 0) {
-    transaction.compares.push_back({.key = place->key, .revision = place->create_revision});
-  } else {
-    transaction.success.push_back({.what = EtcdOperation::What::put,
-                                   .key = etcd_gone_key(options_, id),
-                                   .lease = place->lease});
+  const EtcdOperation gone{
+      .what = EtcdOperation::What::put, .key = etcd_gone_key(options_, id), .lease = place.lease};
+  transaction.success.push_back({.what = EtcdOperation::What::remove, .key = place.key});
+  transaction.success.push_back(gone);
+  if (place.adopted_at != 0) {  // until then it was the giver's
+    transaction.compares.push_back(
+        {.key = place.key, .target = EtcdCompare::Target::lease, .revision = place.lease});
+    transaction.compares.push_back({.key = place.key,
+                                    .target = EtcdCompare::Target::mod,
+                                    .is = EtcdCompare::Is::greater,
+                                    .revision = place.adopted_at});
+    transaction.failure.push_back(gone);
   }
   EtcdTransactionAnswer answer;
   auto problem = co_await transact(std::move(transaction), answer);
   if (problem && says_lease_is_gone(*problem)) {  // and its key with it
-    lease_gone(place->lease);
+    lease_gone(place.lease);
     forget(id);
     co_return plain(Status::not_held);
   }
@@ -361,6 +399,8 @@ engine::Task<Outcome> EtcdRecipe::requeue(std::string dir, core::Requeue wanted)
               .beat = step.started};
   EtcdTransaction transaction;
   transaction.compares.push_back({.key = old->key, .revision = old->create_revision});
+  transaction.compares.push_back(
+      {.key = old->key, .target = EtcdCompare::Target::lease, .revision = old->lease});
   transaction.compares.push_back({.key = etcd_gone_key(options_, next.id)});
   transaction.success.push_back({.what = EtcdOperation::What::remove, .key = old->key});
   transaction.success.push_back({.what = EtcdOperation::What::put,
@@ -385,68 +425,6 @@ engine::Task<Outcome> EtcdRecipe::requeue(std::string dir, core::Requeue wanted)
   Outcome outcome = co_await settle(dir, step, std::move(keys));
   outcome.gave_back = true;
   co_return outcome;
-}
-
-// A lease that was kept alive is not a lock that is held: after it, the key
-// itself is looked at (some versions renew leases that were revoked).
-engine::Task<engine::Outcomes> EtcdRecipe::renew(std::vector<core::RequestId> ids) {
-  const base::Time started = base::BootClock::now();
-  engine::Outcomes outcomes(ids.size(), plain(Status::not_held));
-  std::map<std::int64_t, std::optional<Error>> leases;
-  std::vector<std::pair<std::size_t, Place>> held;
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    const auto place = find(ids[i]);
-    if (place && place->held && !place->ending) {
-      held.emplace_back(i, *place);
-      leases.try_emplace(place->lease);
-    }
-  }
-  for (auto& [lease, problem] : leases) {
-    problem = co_await keep_alive(lease);
-  }
-  for (std::size_t from = 0; from < held.size(); from += kChecksAtOnce) {
-    const std::size_t to = std::min(from + kChecksAtOnce, held.size());
-    EtcdTransaction transaction;
-    for (std::size_t i = from; i < to; ++i) {
-      transaction.success.push_back(
-          {.what = EtcdOperation::What::range, .key = held[i].second.key});
-    }
-    EtcdTransactionAnswer answer;
-    const auto problem = co_await transact(std::move(transaction), answer);
-    for (std::size_t i = from; i < to; ++i) {
-      const auto& [index, place] = held[i];
-      const auto& late = leases[place.lease];
-      if (problem || late || answer.parts.size() <= i - from) {
-        outcomes[index] = failure(problem ? *problem : late.value_or(unknown("etcd: no answer")));
-        continue;
-      }
-      const auto& keys = answer.parts[i - from].keys;
-      outcomes[index] = renewed(ids[index], started, keys);
-    }
-  }
-  co_return outcomes;
-}
-
-Outcome EtcdRecipe::renewed(const core::RequestId& id, base::Time started,
-                            const std::vector<EtcdKey>& keys) {
-  const auto place = find(id);
-  if (!place || keys.empty() || keys.front().create_revision != place->create_revision) {
-    forget(id);
-    return plain(Status::not_held);
-  }
-  const bool revoked = EtcdNote::parse(keys.front().value).revoked;
-  bool lives = false;
-  change(id, [&](Place& found) {
-    lives = !found.ending;
-    found.beat = revoked ? found.beat : std::max(found.beat, started);
-  });
-  if (!lives) {
-    return plain(Status::not_held);
-  }
-  const base::Time end = std::min(started + place->ttl, alive_until(place->lease));
-  return {.status = revoked ? Status::revoked : Status::renewed,
-          .token = place->token,
-          .lease_for = end - started};
 }
 
 }  // namespace holdfast::engines
