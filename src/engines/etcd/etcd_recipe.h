@@ -21,10 +21,20 @@
 #include "engine/engine.h"
 #include "engine/task.h"
 #include "engine/value_text.h"
-#include "engines/etcd/etcd_layout.h"
+#include "engines/etcd/etcd_line.h"
 #include "engines/etcd/etcd_session.h"
 
 namespace holdfast::engines {
+
+// All keys below it, in the order of their creation.
+inline EtcdOperation etcd_all_of(const std::string& dir) {
+  return {.what = EtcdOperation::What::range, .key = dir, .end = etcd_prefix_end(dir)};
+}
+Error etcd_keeps_changing();
+Error etcd_changed_too_often();
+inline bool etcd_lease_is_gone(const Error& error) {
+  return error.native == 5;  // gRPC's "not found"
+}
 
 // The lock recipe over one connection, and what this process has by it: a key
 // for each request that holds or waits, bound to one of a few leases.
@@ -70,9 +80,7 @@ class EtcdRecipe {
 
  private:
   struct Place {
-    std::string dir;
     std::string key;
-    core::Shape shape;
     Duration ttl{};
     Duration window{};
     std::int64_t lease = 0;
@@ -133,10 +141,6 @@ class EtcdRecipe {
   // etcd_recipe.cc
   engine::Task<core::Outcome> acquire(std::string dir, core::Acquire wanted);
   engine::Task<core::Outcome> look(core::RequestId id, Beat beat);
-  engine::Task<core::Outcome> release(core::RequestId id);
-  engine::Task<core::Outcome> release_unseen(core::RequestId id, Place place);
-  engine::Task<core::Outcome> requeue(std::string dir, core::Requeue wanted);
-  engine::Task<core::Outcome> requeue_by_steps(std::string dir, core::Requeue wanted);
   engine::Task<core::Outcome> settle(std::string dir, Step step, std::vector<EtcdKey> keys);
   engine::Task<core::Outcome> leave(core::RequestId id, core::Outcome outcome);
   engine::Task<std::optional<Error>> transact(EtcdTransaction transaction,
@@ -151,9 +155,11 @@ class EtcdRecipe {
   engine::Task<LockInfo> describe(std::string name, std::vector<Entrant> line);
 
   // etcd_changes.cc
-  engine::Task<core::Outcome> upgrade(std::string dir, core::Upgrade wanted);
-  engine::Task<core::Outcome> downgrade(std::string dir, core::RequestId id);
-  engine::Task<core::Outcome> transfer(std::string dir, core::Transfer wanted);
+  struct Look {
+    std::vector<Entrant> line;
+    const Entrant* mine = nullptr;
+    std::int64_t revision = 0;
+  };
   enum class Others { may_change, unchanged };
   struct Change {
     core::RequestId id;
@@ -161,12 +167,19 @@ class EtcdRecipe {
     std::int64_t seen = 0;  // the revision that `others` is about
     Others others = Others::may_change;
   };
+  engine::Task<core::Outcome> upgrade(std::string dir, core::Upgrade wanted);
+  engine::Task<core::Outcome> downgrade(std::string dir, core::RequestId id);
+  engine::Task<std::optional<core::Outcome>> look_to_change(std::string dir, core::RequestId id,
+                                                            base::Time started, Look& look);
   engine::Task<std::optional<Error>> rewrite(std::string dir, Change wanted, bool& done);
   engine::Task<std::optional<Error>> await_change_of(core::RequestId id, std::string key);
-  // `from` is the giver's, with the new token.
+  bool is_watching(const core::RequestId& id, const std::string& blocker);
+  void end_upgrade(const core::RequestId& id);
+
+  // etcd_transfer.cc: `from` is the giver's, with the new token
+  engine::Task<core::Outcome> transfer(std::string dir, core::Transfer wanted);
   engine::Task<std::optional<Error>> take_over(core::Transfer wanted, Entrant from,
                                                base::Time started, bool& done);
-  void end_upgrade(const core::RequestId& id);
 
   // etcd_values.cc
   engine::Task<Result<EtcdRange>> read_keys(std::string key, std::string end);
@@ -174,6 +187,12 @@ class EtcdRecipe {
   engine::Task<Result<std::int64_t>> grant_for(Duration time);
   engine::Task<Result<EtcdTransaction>> draft(core::ValueWrite write, engine::ValueText text,
                                               EtcdRange found);
+
+  // etcd_releases.cc
+  engine::Task<core::Outcome> release(core::RequestId id);
+  engine::Task<core::Outcome> release_unseen(core::RequestId id, Place place);
+  engine::Task<core::Outcome> requeue(std::string dir, core::Requeue wanted);
+  engine::Task<core::Outcome> requeue_by_steps(std::string dir, core::Requeue wanted);
 
   // etcd_renewals.cc
   engine::Task<std::optional<Error>> unchanged(std::vector<Renewal> some, bool& all_of_them);

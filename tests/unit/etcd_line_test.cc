@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "engines/etcd/etcd_layout.h"
+#include "engines/etcd/etcd_line.h"
 #include "support/commands.h"
 
 namespace holdfast::engines {
