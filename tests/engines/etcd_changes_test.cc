@@ -99,6 +99,26 @@ TEST_F(EtcdChanges, ARenewalLooksAtEveryKey) {
   for (const Outcome& each : submit(*engine, all)) EXPECT_EQ(each.status, Status::not_held);
 }
 
+// Renewals share requests, but not if that would change what they are told.
+TEST_F(EtcdChanges, CommandsOfOneNameAreCarriedOutInTheirOrder) {
+  const auto engine = open_engine(url());
+  for (std::uint32_t i = 1; i <= 20; ++i) {
+    ASSERT_EQ(submit(*engine, "x", acquire(i, kShared)).status, Status::granted);
+    const auto outcomes = submit(*engine, {{"x", upgrade(i)},
+                                           {"x", renew(i)},
+                                           {"x", downgrade(i)},
+                                           {"x", renew(i)},
+                                           {"x", release(i)},
+                                           {"x", renew(i)}});
+    EXPECT_EQ(outcomes[0].status, Status::granted);
+    EXPECT_EQ(outcomes[1].status, Status::renewed);
+    EXPECT_EQ(outcomes[1].token, outcomes[0].token);
+    EXPECT_EQ(outcomes[3].token, outcomes[0].token);
+    EXPECT_EQ(outcomes[4].status, Status::released);
+    EXPECT_EQ(outcomes[5].status, Status::not_held);
+  }
+}
+
 // One lease, and a hundred keys a request: not one of each for every lock.
 TEST_F(EtcdChanges, ManyAreRenewedByFewRequests) {
   constexpr std::uint32_t kMany = 2000;

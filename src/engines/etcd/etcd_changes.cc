@@ -52,7 +52,7 @@ engine::Task<std::optional<Error>> EtcdRecipe::rewrite(std::string dir, Change w
 // A reader notes that it waits, and who reads beside it. Once those are gone it
 // notes that it writes.
 engine::Task<Outcome> EtcdRecipe::upgrade(std::string dir, core::Upgrade wanted) {
-  using Step = EtcdUpgrade::Step;
+  using Next = EtcdUpgrade::Step;
   const base::Time started = base::BootClock::now();
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     Look look;
@@ -65,16 +65,16 @@ engine::Task<Outcome> EtcdRecipe::upgrade(std::string dir, core::Upgrade wanted)
       co_return granted(wanted.id, started);
     }
     auto next = next_of_upgrade(look.line, *look.mine, look.revision, wanted.queue);
-    if (next.step == Step::busy) {
+    if (next.step == Next::busy) {
       end_upgrade(wanted.id);
       co_return Outcome{.status = Status::busy};
     }
-    if (next.step == Step::no_token) {
+    if (next.step == Next::no_token) {
       co_return failure(etcd_changed_too_often());
     }
     std::optional<Error> problem;
     bool done = false;
-    if (next.step == Step::write) {
+    if (next.step == Next::write) {
       // Who waits already is known to all: nobody was let in meanwhile.
       const bool noted = look.mine->note.readers_until != 0;
       Change step{.id = wanted.id, .to = *look.mine, .seen = look.revision, .others = {}};
