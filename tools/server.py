@@ -23,6 +23,7 @@ import fcntl
 import importlib
 import os
 import pwd
+import random
 import shutil
 import signal
 import socket
@@ -34,10 +35,24 @@ IDLE_SECONDS = 20  # a shared server outlives its last user by this
 START_SECONDS = 90
 
 
+RESERVED = []  # for as long as we run
+
+
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """Below what the kernel gives to those who ask for any port or connect: nobody gets it by chance
+    before the server is there. tests/support/free_port.cc keeps its ports in the same way."""
+    while True:
+        port = random.randint(20000, 32000)
+        mark = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        try:
+            mark.bind(f"\0holdfast-port-{port}")
+            with socket.socket() as probe:
+                probe.bind(("127.0.0.1", port))
+        except OSError:
+            mark.close()
+            continue
+        RESERVED.append(mark)
+        return port
 
 
 class Run:
@@ -55,6 +70,8 @@ class Run:
     def user(self):
         name = getattr(self.kind, "run_as", None)
         return pwd.getpwnam(name) if name and os.geteuid() == 0 else None
+
+    free_port = staticmethod(free_port)  # for kinds that need more than one
 
     def call(self, arguments, **more):
         """Runs a tool of the server to its end, as the server's user."""
@@ -148,7 +165,13 @@ def run_shared(kind, directory, options):
     fcntl.flock(starting, fcntl.LOCK_EX)
     alive = lock_file(directory, "alive")
     ready = os.path.join(directory, "ready")
-    if try_lock(alive, fcntl.LOCK_EX):  # no supervisor: become one, in the background
+    deadline = time.monotonic() + START_SECONDS
+    # Held without facts: a supervisor that is about to end, or somebody who only looks.
+    while not (free := try_lock(alive, fcntl.LOCK_EX)) and not os.path.exists(ready):
+        if time.monotonic() > deadline:
+            sys.exit(f"the supervisor of {kind} neither serves nor ends")
+        time.sleep(0.02)
+    if free:  # no supervisor: become one, in the background
         reader, writer = os.pipe()
         if os.fork() == 0:
             os.close(reader)

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Writes the tables of docs/proof.md.
 
-usage: torture.py report FOLDER     from what `holdfast torture --json` said, one file an engine
+usage: torture.py report FOLDER     from what `holdfast torture --json` said: a folder an engine, a
+                                    file a run
+       torture.py missing FOLDER    how many grants and faults the runs of one engine lack
        torture.py mutants BUILD     runs the suites on every mutant, with the programs of a build
 """
 
@@ -10,6 +12,7 @@ import json
 import os
 import platform
 import re
+import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -18,7 +21,9 @@ from store_versions import all_versions
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "proof.md"
-ENOUGH_GRANTS, ENOUGH_FAULTS = 100_000, 1_000  # what the long run is about
+# What the long run is about.
+ENOUGH_GRANTS = int(os.environ.get("GRANTS", 100_000))
+ENOUGH_FAULTS = int(os.environ.get("FAULTS", 1_000))
 COLUMNS = ["engine", "date", "verdict", "seconds", "acquires", "granted", "faults",
            "hand-overs between processes", "stale writes refused", "leases lost",
            "release to entry p50 / p99 ms", "faults by kind"]
@@ -44,40 +49,69 @@ def number(value):
     return f"{value:,.0f}"
 
 
-def rows_of(reports):
+def runs_of(folder):
+    return sorted(Path(folder).glob("*.json"), key=lambda file: file.stat().st_mtime)
+
+
+def total(folder):
+    """All runs of one engine as one; of their percentiles the median."""
+    runs = [json.loads(file.read_text()) for file in runs_of(folder)]
+    sums = ["seconds", "operations", "granted", "faults_total", "hand_overs",
+            "stale_writes_refused", "leases_lost"]
+    whole = {key: sum(run[key] for run in runs) for key in sums}
+    whole["violated"] = any(run["verdict"] != "passed" for run in runs)
+    whole["faults"] = {}
+    for run in runs:
+        for kind, count in run["faults"].items():
+            whole["faults"][kind] = whole["faults"].get(kind, 0) + count
+    for key in ("p50", "p99"):
+        whole[key] = statistics.median(run["hand_over_ms"][key] for run in runs) if runs else 0
+    whole["lack"] = (max(0, ENOUGH_GRANTS - whole["granted"]),
+                     max(0, ENOUGH_FAULTS - whole["faults_total"]))
+    return whole
+
+
+def row_of(folder):
+    whole = total(folder)
+    verdict = "violated" if whole["violated"] else "passed"
+    if any(whole["lack"]):
+        verdict += ", cut short"
+    day = datetime.date.fromtimestamp(runs_of(folder)[-1].stat().st_mtime).isoformat()
+    faults = ", ".join(f"{kind} {number(count)}" for kind, count in whole["faults"].items())
+    cells = [folder.name, day, verdict,
+             *(number(whole[key]) for key in
+               ("seconds", "operations", "granted", "faults_total", "hand_overs",
+                "stale_writes_refused", "leases_lost")),
+             f"{whole['p50']:.2f} / {whole['p99']:.0f}", faults]
+    return f"| {' | '.join(cells)} |"
+
+
+def rows_of(folders):
     """The table as it stands on the page: rows of engines without a report are kept."""
     kept = {}
     for line in PAGE.read_text().splitlines():
         cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
         if len(cells) == len(COLUMNS) and cells[0] not in ("engine", "---"):
             kept[cells[0]] = line
-    for file in reports:
-        report = json.loads(file.read_text())
-        faults = ", ".join(f"{kind} {number(count)}" for kind, count in report["faults"].items())
-        day = datetime.date.fromtimestamp(file.stat().st_mtime).isoformat()
-        whole = report["granted"] >= ENOUGH_GRANTS and report["faults_total"] >= ENOUGH_FAULTS
-        verdict = report["verdict"] + ("" if whole else ", cut short")
-        kept[file.stem] = (
-            f"| {file.stem} | {day} | {verdict} | {number(report['seconds'])} "
-            f"| {number(report['operations'])} | {number(report['granted'])} "
-            f"| {number(report['faults_total'])} | {number(report['hand_overs'])} "
-            f"| {number(report['stale_writes_refused'])} | {number(report['leases_lost'])} "
-            f"| {report['hand_over_ms']['p50']:.2f} / {report['hand_over_ms']['p99']:.0f} "
-            f"| {faults} |")
+    kept.update({folder.name: row_of(folder) for folder in folders})
     return [kept[name] for name in sorted(kept)]
 
 
-def report(folder):
-    reports = sorted(Path(folder).glob("*.json"))
-    if not reports:
+def report(reports):
+    folders = [folder for folder in sorted(Path(reports).iterdir()) if runs_of(folder)]
+    if not folders:
         sys.exit("no engine was tortured")
     lines = [f"Written {machine()}; each row was measured on that or an earlier version. "
              f"{all_versions()}.", "",
-             f"| {' | '.join(COLUMNS)} |", "|---" * len(COLUMNS) + "|", *rows_of(reports), "",
+             f"| {' | '.join(COLUMNS)} |", "|---" * len(COLUMNS) + "|", *rows_of(folders), "",
              "Waits and hand-overs include those behind a dead or stopped holder: their p99 is "
-             "about the length of a lease."]
+             "about the length of a lease. Of several runs the median is shown."]
     replace("torture", "\n".join(lines))
-    print(f"written to {PAGE.relative_to(ROOT)}: {', '.join(file.stem for file in reports)}")
+    print(f"written to {PAGE.relative_to(ROOT)}: {', '.join(folder.name for folder in folders)}")
+
+
+def missing(folder):
+    print(*total(folder)["lack"])
 
 
 def mutants(build):
@@ -106,9 +140,10 @@ def mutants(build):
 
 
 def main():
-    if len(sys.argv) != 3 or sys.argv[1] not in ("report", "mutants"):
+    acts = {"report": report, "missing": missing, "mutants": mutants}
+    if len(sys.argv) != 3 or sys.argv[1] not in acts:
         sys.exit(__doc__)
-    {"report": report, "mutants": mutants}[sys.argv[1]](sys.argv[2])
+    acts[sys.argv[1]](sys.argv[2])
 
 
 if __name__ == "__main__":

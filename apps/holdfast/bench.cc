@@ -10,6 +10,7 @@
 #include "commands.h"
 #include "duration.h"
 #include "exit_status.h"
+#include "secrets.h"
 
 namespace holdfast::command {
 namespace bench {

@@ -99,21 +99,6 @@ Result<Client> open_store(const Context& context, std::string label) {
   return Client::open(*url, {.label = std::move(label)});
 }
 
-std::string redacted(std::string_view url) {
-  const std::size_t start = url.find("://");
-  if (start == std::string_view::npos) {
-    return printable(url);
-  }
-  const std::string_view rest = url.substr(start + 3);
-  const std::size_t at = rest.substr(0, rest.find('/')).rfind('@');
-  const std::size_t colon = rest.find(':');
-  if (at == std::string_view::npos || colon > at) {
-    return printable(url);
-  }
-  return printable(std::string{url.substr(0, start + 3 + colon + 1)} + "***" +
-                   std::string{rest.substr(at)});
-}
-
 Result<void> check_name(std::string_view name) {
   if (name.empty()) {
     return fail(ErrorCode::invalid_argument, "the name is empty; a lock needs a name of 1 to " +

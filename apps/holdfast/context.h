@@ -20,9 +20,6 @@ Result<std::string> store_url(const Context& context);
 // The label is what others see in `holdfast ls`.
 Result<Client> open_store(const Context& context, std::string label = {});
 
-// A URL for people, its password hidden.
-std::string redacted(std::string_view url);
-
 // 1 to 255 bytes; checked before the store is touched.
 Result<void> check_name(std::string_view name);
 

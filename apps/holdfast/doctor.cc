@@ -4,6 +4,7 @@
 #include "commands.h"
 #include "exit_status.h"
 #include "json.h"
+#include "secrets.h"
 #include "table.h"
 #include "text.h"
 

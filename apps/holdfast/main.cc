@@ -11,6 +11,7 @@
 #include "commands.h"
 #include "context.h"
 #include "exit_status.h"
+#include "secrets.h"
 
 namespace holdfast::command {
 namespace {
@@ -42,6 +43,7 @@ int run_program(int argc, char** argv) {
   register_version(line, context);
 
   const auto action = line.parse(argc, argv);
+  hide_passwords(argc, argv);
   if (!action) {
     return report(context, action.error());
   }

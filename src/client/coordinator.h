@@ -30,6 +30,11 @@ class GrantReceiver {
   GrantReceiver(const GrantReceiver&) = delete;
   GrantReceiver& operator=(const GrantReceiver&) = delete;
   virtual void deliver(Result<std::shared_ptr<LeaseState>> result) = 0;
+
+  // Will its caller ask for another lock at once? Then the next batch may wait
+  // for it; `gathering` is the one that does.
+  bool comes_back = false;
+  std::uint64_t gathering = 0;
 };
 
 struct HealthCheck {

@@ -13,6 +13,8 @@ namespace {
 // Bounds how long one batch keeps the others waiting.
 constexpr std::size_t kMaxBatch = 1024;
 constexpr std::size_t kUpkeepShare = 256;
+// So many together are company enough: more of them are better served beside each other.
+constexpr std::size_t kCompany = 16;
 
 bool is_upkeep(const Errand& errand) {
   const auto* poll = std::get_if<core::Poll>(&errand.command.operation);
@@ -39,13 +41,17 @@ std::size_t Outbox::lane_of(const std::string& name) const {
 
 std::size_t Outbox::free_lane() const noexcept {
   const auto queued = [](const Lane& lane) { return lane.queue.size() + lane.upkeep.size(); };
+  const auto rank = [&](const Lane& lane) {
+    const std::size_t load = queued(lane);
+    return load < kCompany ? kMaxBatch + load : kMaxBatch - std::min(load, kMaxBatch);
+  };
   const auto best = std::ranges::max_element(lanes_, [&](const Lane& a, const Lane& b) {
     const bool a_free = a.on_its_way.empty();
     const bool b_free = b.on_its_way.empty();
     if (a_free != b_free) {
       return b_free;
     }
-    return a_free ? queued(a) < queued(b) : queued(a) > queued(b);
+    return a_free ? rank(a) < rank(b) : queued(a) > queued(b);
   });
   return static_cast<std::size_t>(best - lanes_.begin());
 }
@@ -71,8 +77,11 @@ void Outbox::unpin(const std::string& name) {
 
 void Outbox::push(Errand errand) {
   hurry_releases(errand);
-  Lane& lane = pin(errand);
-  (is_upkeep(errand) ? lane.upkeep : lane.queue).push_back(std::move(errand));
+  if (is_upkeep(errand)) {
+    lanes_.front().upkeep.push_back(std::move(errand));
+  } else {
+    pin(errand).queue.push_back(std::move(errand));
+  }
 }
 
 // A new request for a name goes behind its release, also one that failed and
@@ -154,7 +163,9 @@ std::vector<Errand> Outbox::finish(std::size_t index) {
   std::vector<Errand> errands = std::exchange(lane.on_its_way, {});
   for (std::size_t i = 0; i < errands.size(); ++i) {
     errands[i].command = std::move(lane.commands[i]);
-    unpin(errands[i].command.name);
+    if (!is_upkeep(errands[i])) {
+      unpin(errands[i].command.name);
+    }
   }
   lane.commands.clear();
   return errands;

@@ -50,18 +50,37 @@ class Service::Habit {
 
   void asks(base::Time now) noexcept {
     times_ = now - released_ < kAtOnce ? std::min(times_ + 1, kSure) : 0;
+    short_holds_ = now - entered_ < kAtOnce ? std::min(short_holds_ + 1, kSure) : 0;
   }
-  // Will it ask again at once?
+  // Will it ask again at once, after its release?
   bool is_sure() const noexcept { return times_ == kSure; }
   void released(base::Time now) noexcept { released_ = now; }
+  // Will it ask again at once, after it was let in?
+  bool comes_back() const noexcept { return short_holds_ == kSure; }
+  void entered(base::Time now, std::uint64_t gathering) noexcept {
+    entered_ = now;
+    gathering_ = gathering;
+  }
+  // Which batch waits for it, if one does.
+  std::uint64_t take_gathering() noexcept { return std::exchange(gathering_, 0); }
 
  private:
   static constexpr Duration kAtOnce = std::chrono::microseconds{50};
   static constexpr int kSure = 4;
   const Service* service_ = nullptr;
   base::Time released_{};
+  base::Time entered_{};
   int times_ = 0;
+  int short_holds_ = 0;
+  std::uint64_t gathering_ = 0;
 };
+
+// With mutex_ held. A service may stand where another one stood: hence the second condition.
+void Service::came_back(Habit& habit) {
+  if (habit.take_gathering() == gathering_ && coming_back_ > 0) {
+    --coming_back_;
+  }
+}
 
 // --- those who wait
 
@@ -161,6 +180,7 @@ Service::Service(std::unique_ptr<engine::Engine> engine, Coordinator::Config con
       coordinator_{std::move(config)},
       lanes_(engine_->lanes()),
       ride_{engine_->ride()},
+      gather_{engine_->gather()},
       spin_{std::thread::hardware_concurrency() > 1 ? engine_->spin() : Duration{}},
       nudge_{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)},
       timer_{timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK)},
@@ -248,7 +268,10 @@ Result<Lease> Service::acquire(const Wish& wish, base::Time deadline, const std:
   const auto caller = std::make_shared<BlockedCaller>();
   std::unique_lock lock{mutex_};
   active_ = true;
-  Habit::of(*this).asks(base::BootClock::now());
+  Habit& habit = Habit::of(*this);
+  habit.asks(base::BootClock::now());
+  came_back(habit);
+  caller->comes_back = habit.comes_back();
   const core::ClaimId claim = coordinator_.acquire(wish, caller, base::BootClock::now());
   const bool asked_itself =
       pump(lock,
@@ -273,6 +296,7 @@ Result<Lease> Service::acquire(const Wish& wish, base::Time deadline, const std:
   if (!*result) {
     return tl::unexpected{std::move(result->error())};
   }
+  habit.entered(base::BootClock::now(), caller->gathering);
   return make_lease(std::move(**result));
 }
 
@@ -319,6 +343,7 @@ Result<void> Service::release(core::ClaimId claim) {
   }
   const auto caller = std::make_shared<BlockedAnswer>();
   std::unique_lock lock{mutex_};
+  came_back(Habit::of(*this));  // and waits for the outcome
   coordinator_.release(claim, caller, base::BootClock::now());
   pump(lock, engine::Patience::for_outcomes, Lead::must);
   auto result = caller->box.take();

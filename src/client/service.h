@@ -75,6 +75,10 @@ class Service : public std::enable_shared_from_this<Service> {
   bool is_ours() const noexcept;
 
  private:
+  class Pumping;
+  class AsyncCaller;
+  class Habit;
+
   // Who sends what there is to send?
   enum class Lead : std::uint8_t {
     must,    // the caller, which waits for the outcomes
@@ -114,6 +118,10 @@ class Service : public std::enable_shared_from_this<Service> {
   std::optional<Batch> start_batch(std::size_t last);
   void submit(const Batch& batch, engine::Patience patience);
   void perform(Effects effects) noexcept;
+  // With mutex_ held: is the next batch worth waiting for those who come back at once?
+  bool gathers();
+  void expect_back(const Effects& effects);
+  void came_back(Habit& habit);
 
   void keep();  // the keeper thread
   bool look_after_time();
@@ -130,10 +138,6 @@ class Service : public std::enable_shared_from_this<Service> {
   void bring_alarm_forward();
   void nudge() noexcept;
 
-  class Pumping;
-  class AsyncCaller;
-  class Habit;
-
   const std::uint64_t generation_;
   std::unique_ptr<engine::Engine> engine_;
   Door door_;
@@ -146,11 +150,15 @@ class Service : public std::enable_shared_from_this<Service> {
   std::vector<std::pair<core::ClaimId, ErrorCode>> cancellations_;
   bool active_ = false;  // something happened since the last tidy()
   bool stopping_ = false;
-  std::string store_id_;  // once it is known
+  std::string store_id_;         // once it is known
+  std::size_t coming_back_ = 0;  // let in by the last batches, and likely to ask again at once
+  std::uint64_t gathering_ = 1;  // which of them are waited for
+  base::Time gathers_until_{};
   std::condition_variable drained_;
 
-  const Duration ride_;  // see Engine::ride
-  const Duration spin_;  // see Engine::spin; zero on one processor
+  const Duration ride_;    // see Engine::ride
+  const Duration gather_;  // see Engine::gather
+  const Duration spin_;    // see Engine::spin; zero on one processor
   std::atomic<bool> spinning_{false};
   base::Time ride_ends_ = base::kNever;  // for what was left to whoever comes next
   base::Time next_tidy_ = base::kNever;  // the keeper's

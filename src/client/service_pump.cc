@@ -67,21 +67,28 @@ bool Service::pump(std::unique_lock<std::mutex>& lock, engine::Patience patience
       drained_.notify_all();
     }
     Effects effects = coordinator_.take_effects();
-    const bool may_lead = !stopping_ && turn < kMaxTurns && lead != Lead::ride &&
+    expect_back(effects);
+    const bool gathering = gathers();
+    const bool may_lead = !stopping_ && turn < kMaxTurns && lead != Lead::ride && !gathering &&
                           (lead != Lead::keeper || on_keeper());
     // Those who wait first: a callback may want the lane that it is told of.
     const auto batch = may_lead && effects.empty() ? start_batch(last) : std::nullopt;
     const bool more = !batch && coordinator_.can_send();
     // What is on other lanes does not wait for this one's answer.
     const bool alone = !batch || !coordinator_.can_send();
-    ride_ends_ = more && lead == Lead::ride ? base::BootClock::now() + ride_ : base::kNever;
+    const bool rides = gathering || lead == Lead::ride;
+    if (!more || !rides) {
+      ride_ends_ = base::kNever;
+    } else {
+      ride_ends_ = gathering ? gathers_until_ : base::BootClock::now() + ride_;
+    }
     bring_alarm_forward();
     lock.unlock();
     perform(std::move(effects));
     if (batch) {
       sent = true;
       submit(*batch, alone ? patience : engine::Patience::none);
-    } else if (!here.again && (!more || lead == Lead::ride)) {
+    } else if (!here.again && (!more || rides)) {
       return sent;
     } else if (!may_lead) {
       nudge();
@@ -92,6 +99,30 @@ bool Service::pump(std::unique_lock<std::mutex>& lock, engine::Patience patience
       lanes_[batch->lane].submitting = {};
     }
   }
+}
+
+// Threads that take one lock after the other come back together: those who were
+// served by one batch fill the next, if that waits for them. Otherwise there are
+// two halves in turn, and each batch costs the store as much for half as many.
+void Service::expect_back(const Effects& effects) {
+  if (gather_ == Duration::zero() || effects.grants.empty() || base::is_clock_fake()) {
+    return;
+  }
+  for (const auto& [receiver, result] : effects.grants) {
+    if (receiver->comes_back && result) {
+      receiver->gathering = gathering_;
+      ++coming_back_;
+    }
+  }
+  gathers_until_ = base::BootClock::now() + gather_;
+}
+
+bool Service::gathers() {
+  if (coming_back_ > 0 && base::BootClock::now() >= gathers_until_) {
+    coming_back_ = 0;
+    ++gathering_;
+  }
+  return coming_back_ > 0;
 }
 
 std::optional<Service::Batch> Service::start_batch(std::size_t last) {

@@ -14,14 +14,17 @@
 namespace holdfast::client {
 namespace {
 
-Result<void> supported(bool can, const char* what, const Capabilities& engine) {
-  if (!can) {
-    return fail(ErrorCode::unsupported,
-                std::string{what} + " is not supported by " + engine.engine +
-                    (engine.strategy.empty() ? "" : " with strategy=" + engine.strategy) +
-                    "; sqlite can do it");
-  }
-  return {};
+Result<void> supported(bool (*has)(const Capabilities&), const char* what,
+                       const Capabilities& engine) {
+  return has(engine) ? Result<void>{} : tl::unexpected{unsupported(what, engine, has)};
+}
+
+bool has_upgrade(const Capabilities& row) {
+  return row.upgrade;
+}
+
+bool has_transfer(const Capabilities& row) {
+  return row.transfer;
 }
 
 }  // namespace
@@ -32,7 +35,7 @@ Result<void> Service::upgrade(core::ClaimId claim, std::optional<Duration> wait,
     return fail(ErrorCode::invalid_argument,
                 "wait is negative; use zero for one try, or leave it empty to wait for ever");
   }
-  if (auto can = supported(capabilities().upgrade, "upgrade", capabilities()); !can) {
+  if (auto can = supported(&has_upgrade, "upgrade", capabilities()); !can) {
     return can;
   }
   if (stop.stop_requested()) {
@@ -63,7 +66,7 @@ Result<void> Service::upgrade(core::ClaimId claim, std::optional<Duration> wait,
 }
 
 Result<void> Service::downgrade(core::ClaimId claim) {
-  if (auto can = supported(capabilities().upgrade, "downgrade", capabilities()); !can) {
+  if (auto can = supported(&has_upgrade, "downgrade", capabilities()); !can) {
     return can;
   }
   const auto caller = std::make_shared<BlockedAnswer>();
@@ -74,7 +77,7 @@ Result<void> Service::downgrade(core::ClaimId claim) {
 }
 
 Result<Coordinator::GivenAway> Service::give_away(core::ClaimId claim) {
-  if (auto can = supported(capabilities().transfer, "give_away", capabilities()); !can) {
+  if (auto can = supported(&has_transfer, "give_away", capabilities()); !can) {
     return tl::unexpected{std::move(can.error())};
   }
   std::unique_lock lock{mutex_};
@@ -87,7 +90,7 @@ Result<Lease> Service::adopt(std::string_view text, const AcquireOptions& option
   if (auto ours = engine(); !ours) {
     return tl::unexpected{std::move(ours.error())};
   }
-  if (auto can = supported(capabilities().transfer, "adopt", capabilities()); !can) {
+  if (auto can = supported(&has_transfer, "adopt", capabilities()); !can) {
     return tl::unexpected{std::move(can.error())};
   }
   auto code = HandOverCode::read(text);

@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "engine/registry.h"
+
 namespace holdfast::client {
 namespace {
 
@@ -65,15 +67,17 @@ Result<void> check_mode(const AcquireOptions& options, const Capabilities& engin
   if (options.hand_over > kMaxHandOver) {
     return invalid("hand_over must be at most " + std::to_string(kMaxHandOver));
   }
-  const std::string other = " is not supported by " + engine.engine + "; sqlite can do it";
+  const auto shared = [](const Capabilities& row) { return row.shared; };
+  const auto permits = [](const Capabilities& row) { return row.permits; };
+  const auto token = [](const Capabilities& row) { return row.token == TokenKind::rising; };
   if (options.mode == Mode::shared && !engine.shared) {
-    return fail(ErrorCode::unsupported, "mode = shared" + other);
+    return tl::unexpected{unsupported("mode = shared", engine, shared)};
   }
   if (options.mode == Mode::permits && !engine.permits) {
-    return fail(ErrorCode::unsupported, "mode = permits" + other);
+    return tl::unexpected{unsupported("mode = permits", engine, permits)};
   }
   if (options.require_token && engine.token == TokenKind::none) {
-    return fail(ErrorCode::unsupported, "a fencing token" + other);
+    return tl::unexpected{unsupported("a fencing token", engine, token)};
   }
   return {};
 }
@@ -89,6 +93,23 @@ Result<void> check_name(std::string_view name) {
                    " bytes; at most 255 are allowed");
   }
   return {};
+}
+
+Error unsupported(const std::string& what, const Capabilities& engine,
+                  bool (*has)(const Capabilities&)) {
+  std::string who;
+  for (const engine::Registration& each : engine::registrations()) {
+    for (const Capabilities& row : each.capabilities()) {
+      if (who.empty() && row.engine == engine.engine && has(row)) {
+        who = (row.strategy.empty() ? "the default strategy" : "strategy=" + row.strategy) + " or ";
+      }
+    }
+  }
+  return {ErrorCode::unsupported,
+          what + " is not supported by " + engine.engine +
+              (engine.strategy.empty() ? "" : " with strategy=" + engine.strategy) + "; " + who +
+              "sqlite can do it",
+          std::nullopt};
 }
 
 Result<Wish> make_wish(std::string_view name, const AcquireOptions& options,

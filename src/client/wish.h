@@ -3,6 +3,7 @@
 #include <holdfast/error.h>
 #include <holdfast/inspect.h>
 #include <holdfast/options.h>
+#include <string>
 #include <string_view>
 
 #include "client/coordinator.h"
@@ -14,6 +15,11 @@ inline constexpr Duration kLongestWait = std::chrono::hours{24 * 365 * 100};
 
 // invalid_argument unless 1 to 255 bytes.
 Result<void> check_name(std::string_view name);
+
+// That the engine lacks something, and who has it: if it can be had by another
+// strategy on the same store, that one first.
+Error unsupported(const std::string& what, const Capabilities& engine,
+                  bool (*has)(const Capabilities&));
 
 // Turns a caller's options into a Wish, or says what is wrong with them:
 // invalid_argument names the field, unsupported an engine that can.

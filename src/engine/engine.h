@@ -79,6 +79,10 @@ class Engine {
   // something else at once: nothing where a trip to the store costs little.
   virtual base::Duration ride() const noexcept { return {}; }
 
+  // How long a batch may wait for those who were let in by the last one, if they
+  // are likely to ask for the next lock at once.
+  virtual base::Duration gather() const noexcept { return ride(); }
+
   // How long a caller may spin for its lock before it sleeps: only where the
   // wait is for another thread of this process.
   virtual base::Duration spin() const noexcept { return {}; }

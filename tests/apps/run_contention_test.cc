@@ -4,6 +4,9 @@
 #include <deque>
 
 #include "apps/command.h"
+#include "base/ids.h"
+#include "support/needs.h"
+#include "support/server.h"
 
 namespace holdfast::test {
 namespace {
@@ -126,6 +129,33 @@ TEST_F(RunContention, AKilledWaiterDoesNotBlockTheQueue) {
   EXPECT_FALSE(exists("never"));
   EXPECT_TRUE(comes_to_rest());
 }
+
+#ifndef HOLDFAST_WITHOUT_REDIS
+// Hosts whose clocks are hours apart: only the store's decides.
+TEST_F(RunContention, TheClocksOfTheHostsDoNotMatter) {
+  HOLDFAST_SKIP_IF_MISSING(missing_program("redis-server"));
+  HOLDFAST_SKIP_IF_MISSING(missing_program("faketime"));
+  const std::string store = "redis://127.0.0.1:" + shared_server_port("redis") +
+                            "/0?prefix=" + base::Id::random().hex() + ":";
+  const auto at = [&](const std::string& clock, const Words& options, const std::string& script) {
+    Words words{"faketime", "-f", clock, kProgram, "--url", store};
+    const Words rest = run("x", options, script);
+    words.insert(words.end(), rest.begin(), rest.end());
+    return Process::start(words, environment());
+  };
+  Process ahead = at("+1h", {},
+                     "echo $HOLDFAST_TOKEN >\"$DIR/first\"; touch \"$DIR/in\"; "
+                     "while [ ! -e \"$DIR/go\" ]; do sleep 0.01; done");
+  ASSERT_TRUE(appears("in"));
+  EXPECT_EQ(at("-1h", {"--wait", "0"}, "true").wait(), 75);
+  EXPECT_EQ(at("+3h", {"--wait", "0"}, "true").wait(), 75);
+  Process behind = at("-1h", {}, "echo $HOLDFAST_TOKEN >\"$DIR/second\"");
+  touch("go");
+  EXPECT_EQ(ahead.wait(), 0) << ahead.err();
+  EXPECT_EQ(behind.wait(), 0) << behind.err();
+  EXPECT_GT(std::stoull(contents("second")), std::stoull(contents("first")));
+}
+#endif
 
 }  // namespace
 }  // namespace holdfast::test

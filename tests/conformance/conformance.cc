@@ -1,5 +1,6 @@
 #include "conformance/conformance.h"
 
+#include "support/given_time.h"
 #include "support/needs.h"
 
 namespace holdfast::test {
@@ -15,6 +16,10 @@ void Conformance::SetUp() {
 Client& Conformance::bystander() {
   if (!bystander_) bystander_ = harness_->open_observer();
   return *bystander_;
+}
+
+void Conformance::given_time(const std::function<void(int)>& body) {
+  test::given_time(body, [this] { name_ = harness_->fresh_name(); });
 }
 
 LockInfo Conformance::seen() {

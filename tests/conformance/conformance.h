@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <holdfast/holdfast.h>
+#include <functional>
 #include <future>
 #include <memory>
 #include <string>
@@ -36,6 +37,9 @@ class Conformance : public ::testing::TestWithParam<HarnessEntry> {
   bool is_seen_held(const Lease& lease) { return is_held(seen(), lease); }
 
   Client& bystander();
+
+  // As in support/given_time.h, with another name() each time.
+  void given_time(const std::function<void(int scale)>& body);
 
   // What was asked for, if the engine lets callers choose; else the only one there is.
   Duration ttl(Duration wanted) const {

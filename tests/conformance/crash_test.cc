@@ -20,7 +20,7 @@ HOLDFAST_RUN_ON(CrashInTheQueue, harnesses_with(&Claims::processes, &Claims::fai
 
 TEST_P(Crash, AKilledHoldersLockPassesToWhoWaits) {
   WorkerProcess worker{harness().url()};
-  const auto token = worker.expect_token("acquire a " + name() + ttl_word(400ms));
+  const auto token = worker.expect_token("acquire a " + name() + ttl_word(1500ms));
   auto client = open();
   auto waiter = acquire_later(*client, name());
   ASSERT_TRUE(await_waiters(1));

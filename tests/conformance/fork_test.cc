@@ -44,33 +44,35 @@ HOLDFAST_RUN_ON(Fork, harnesses());
 HOLDFAST_RUN_ON(ForkShared, harnesses_with(&Claims::processes));
 
 TEST_P(Fork, TheChildsHandlesAreInertAndTheParentsLeaseLivesLongRun) {
-  const Duration ttl = harness().renewable_ttl();
-  auto client = open();
-  Mutex mutex{*client, harness().fresh_name(), {.ttl = ttl}};
-  mutex.lock();
-  auto lease = client->acquire(name(), {.ttl = ttl});
-  ASSERT_THAT(lease, IsOk());
+  given_time([&](int scale) {
+    const Duration ttl = scale * harness().renewable_ttl();
+    auto client = open();
+    Mutex mutex{*client, harness().fresh_name(), {.ttl = ttl}};
+    mutex.lock();
+    auto lease = client->acquire(name(), {.ttl = ttl});
+    ASSERT_THAT(lease, IsOk());
 
-  EXPECT_EQ(in_child([&] {
-              CHECK_IN_CHILD(!lease->is_alive());
-              CHECK_IN_CHILD(!lease->release());
-              CHECK_IN_CHILD(!client->try_acquire(name()));
-              CHECK_IN_CHILD(!client->acquire("another", {.wait = 1s}));
-              CHECK_IN_CHILD(!client->list());
-              CHECK_IN_CHILD(!client->flush(1s));
-              mutex.unlock();
-              *lease = Lease{};
-              client.reset();
-              return 0;
-            }),
-            0);
+    EXPECT_EQ(in_child([&] {
+                CHECK_IN_CHILD(!lease->is_alive());
+                CHECK_IN_CHILD(!lease->release());
+                CHECK_IN_CHILD(!client->try_acquire(name()));
+                CHECK_IN_CHILD(!client->acquire("another", {.wait = 1s}));
+                CHECK_IN_CHILD(!client->list());
+                CHECK_IN_CHILD(!client->flush(1s));
+                mutex.unlock();
+                *lease = Lease{};
+                client.reset();
+                return 0;
+              }),
+              0);
 
-  EXPECT_TRUE(throughout(3 * ttl / 2, [&] {
-    return lease->is_alive() && mutex.lease()->is_alive() && is_seen_held(*lease);
-  }));
-  EXPECT_THAT(lease->release(), IsOk());
-  mutex.unlock();
-  EXPECT_THAT(client->flush(), IsOk());
+    EXPECT_TRUE(throughout(3 * ttl / 2, [&] {
+      return lease->is_alive() && mutex.lease()->is_alive() && is_seen_held(*lease);
+    }));
+    EXPECT_THAT(lease->release(), IsOk());
+    mutex.unlock();
+    EXPECT_THAT(client->flush(), IsOk());
+  });
 }
 
 TEST_P(Fork, ANewClientWorksInTheChild) {

@@ -29,22 +29,25 @@ TEST_P(Loss, AHeldLeaseIsNotLost) {
 }
 
 TEST_P(Loss, FiresOnceAndBeforeTheStoreLetsGoWhenNotRenewed) {
-  auto client = open();
-  bystander();  // to connect takes time, which there is not later
-  auto lease = client->acquire(name(), {.ttl = 600ms, .renew = false, .grace = 300ms});
-  ASSERT_THAT(lease, IsOk());
-  ASSERT_TRUE(is_seen_held(*lease));
-  std::atomic<int> fired = 0;
-  std::atomic<bool> held_when_fired = false;
-  std::stop_callback watch{lease->lost(), [&] {
-                             ++fired;
-                             held_when_fired = is_seen_held(*lease);
-                           }};
-  harness().let_expire(*lease);
-  EXPECT_TRUE(eventually([&] { return fired > 0; }));
-  EXPECT_TRUE(held_when_fired) << "lost() must leave the time that grace says";
-  EXPECT_EQ(lease->loss(), LossReason::not_renewed);
-  EXPECT_TRUE(throughout(100ms, [&] { return fired == 1; }));
+  given_time([&](int scale) {
+    auto client = open();
+    bystander();  // to connect takes time, which there is not later
+    auto lease =
+        client->acquire(name(), {.ttl = scale * 600ms, .renew = false, .grace = scale * 300ms});
+    ASSERT_THAT(lease, IsOk());
+    ASSERT_TRUE(is_seen_held(*lease));
+    std::atomic<int> fired = 0;
+    std::atomic<bool> held_when_fired = false;
+    std::stop_callback watch{lease->lost(), [&] {
+                               ++fired;
+                               held_when_fired = is_seen_held(*lease);
+                             }};
+    harness().let_expire(*lease);
+    EXPECT_TRUE(eventually([&] { return fired > 0; }));
+    EXPECT_TRUE(held_when_fired) << "lost() must leave the time that grace says";
+    EXPECT_EQ(lease->loss(), LossReason::not_renewed);
+    EXPECT_TRUE(throughout(100ms, [&] { return fired == 1; }));
+  });
 }
 
 TEST_P(Loss, IsAliveTurnsFalseBeforeTheStoreExpiresIt) {
@@ -122,21 +125,23 @@ TEST_P(Loss, TheCallbackMayReleaseAndUnlockAndAcquire) {
 }
 
 TEST_P(Loss, AHangingCallbackHoldsUpNobodysRenewal) {
-  const Duration ttl = harness().renewable_ttl();
-  auto client = open();
-  auto healthy = client->acquire(harness().fresh_name(), {.ttl = ttl});
-  auto lost = client->acquire(name(), {.ttl = harness().shortest_ttl(), .renew = false});
-  ASSERT_THAT(healthy, IsOk());
-  ASSERT_THAT(lost, IsOk());
-  std::latch wake_up{1};
-  std::latch called{1};
-  std::stop_callback watch{lost->lost(), [&] {
-                             called.count_down();
-                             wake_up.wait();
-                           }};
-  EXPECT_TRUE(eventually([&] { return called.try_wait(); }));
-  EXPECT_TRUE(throughout(3 * ttl / 2, [&] { return healthy->is_alive(); }));
-  wake_up.count_down();
+  given_time([&](int scale) {
+    const Duration ttl = scale * harness().renewable_ttl();
+    auto client = open();
+    auto healthy = client->acquire(harness().fresh_name(), {.ttl = ttl});
+    auto lost = client->acquire(name(), {.ttl = harness().shortest_ttl(), .renew = false});
+    ASSERT_THAT(healthy, IsOk());
+    ASSERT_THAT(lost, IsOk());
+    std::latch wake_up{1};
+    std::latch called{1};
+    std::stop_callback watch{lost->lost(), [&] {
+                               called.count_down();
+                               wake_up.wait();
+                             }};
+    EXPECT_TRUE(eventually([&] { return called.try_wait(); }));
+    EXPECT_TRUE(throughout(3 * ttl / 2, [&] { return healthy->is_alive(); }));
+    wake_up.count_down();
+  });
 }
 
 TEST_P(Loss, ALateUnlockOfOneThreadLeavesAnothersLeaseAlone) {

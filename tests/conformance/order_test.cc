@@ -174,27 +174,29 @@ TEST_P(Order, TheCrowdThatStoodBackIsServedAfterwards) {
 
 // A waiter lives by its heartbeat: one that waits for many ttls keeps its place.
 TEST_P(Order, APatientWaiterKeepsItsPlaceLongRun) {
-  auto holder = open();
-  auto patient = open();
-  auto late = open();
-  auto lease = holder->acquire(name());
-  ASSERT_THAT(lease, IsOk());
-  const Duration ttl = harness().renewable_ttl();
-  std::atomic<int> entered = 0;
-  auto first = in_background([&] {
-    auto mine = patient->acquire(name(), {.ttl = ttl, .wait = kPatience});
-    return mine ? ++entered : 0;
+  given_time([&](int scale) {
+    auto holder = open();
+    auto patient = open();
+    auto late = open();
+    auto lease = holder->acquire(name());
+    ASSERT_THAT(lease, IsOk());
+    const Duration ttl = scale * harness().renewable_ttl();
+    std::atomic<int> entered = 0;
+    auto first = in_background([&] {
+      auto mine = patient->acquire(name(), {.ttl = ttl, .wait = kPatience + 2 * ttl});
+      return mine ? ++entered : 0;
+    });
+    ASSERT_TRUE(await_waiters(1));
+    EXPECT_TRUE(throughout(2 * ttl, [&] { return seen().queue.size() == 1; }));
+    auto second = in_background([&] {
+      auto mine = late->acquire(name(), {.wait = kPatience});
+      return mine ? ++entered : 0;
+    });
+    ASSERT_TRUE(await_waiters(2));
+    ASSERT_THAT(lease->release(), IsOk());
+    EXPECT_EQ(first.get(), 1);
+    EXPECT_EQ(second.get(), 2);
   });
-  ASSERT_TRUE(await_waiters(1));
-  EXPECT_TRUE(throughout(2 * ttl, [&] { return seen().queue.size() == 1; }));
-  auto second = in_background([&] {
-    auto mine = late->acquire(name(), {.wait = kPatience});
-    return mine ? ++entered : 0;
-  });
-  ASSERT_TRUE(await_waiters(2));
-  ASSERT_THAT(lease->release(), IsOk());
-  EXPECT_EQ(first.get(), 1);
-  EXPECT_EQ(second.get(), 2);
 }
 
 TEST_P(Unfair, BargersStillExcludeEachOtherAndAllGetTheirTurns) {

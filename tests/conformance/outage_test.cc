@@ -20,68 +20,78 @@ class DuringOutage : public Conformance {
 HOLDFAST_RUN_ON(DuringOutage, harnesses_with(&Claims::outage, &Claims::lease));
 
 TEST_P(DuringOutage, AFailedRenewalIsTriedAgainLongRun) {
-  const Duration ttl = harness().renewable_ttl();
-  auto client = harness().open_impatient();
-  auto lease = client->acquire(name(), {.ttl = ttl});
-  ASSERT_THAT(lease, IsOk());
-  auto outage = harness().begin_outage();
-  std::this_thread::sleep_for(ttl / 2);  // at least one renewal falls into it
-  outage.reset();
-  EXPECT_TRUE(throughout(2 * ttl, [&] { return lease->is_alive(); }));
-  EXPECT_FALSE(lease->lost().stop_requested());
-  EXPECT_THAT(lease->release(), IsOk());
+  given_time([&](int scale) {
+    const Duration ttl = scale * harness().renewable_ttl();
+    auto client = harness().open_impatient(scale * 300ms);
+    auto lease = client->acquire(name(), {.ttl = ttl});
+    ASSERT_THAT(lease, IsOk());
+    auto outage = harness().begin_outage();
+    std::this_thread::sleep_for(ttl / 2);  // at least one renewal falls into it
+    outage.reset();
+    EXPECT_TRUE(throughout(2 * ttl, [&] { return lease->is_alive(); }));
+    EXPECT_FALSE(lease->lost().stop_requested());
+    EXPECT_THAT(lease->release(), IsOk());
+  });
 }
 
 TEST_P(DuringOutage, ASlowRenewalIsNoLossLongRun) {
-  const Duration ttl = harness().renewable_ttl();
-  auto client = open();
-  auto lease = client->acquire(name(), {.ttl = ttl});
-  ASSERT_THAT(lease, IsOk());
-  auto outage = harness().begin_outage();
-  std::this_thread::sleep_for(ttl / 2);
-  outage.reset();
-  EXPECT_TRUE(throughout(ttl, [&] { return lease->is_alive(); }));
-  EXPECT_FALSE(lease->lost().stop_requested());
+  given_time([&](int scale) {
+    const Duration ttl = scale * harness().renewable_ttl();
+    auto client = open();
+    auto lease = client->acquire(name(), {.ttl = ttl});
+    ASSERT_THAT(lease, IsOk());
+    auto outage = harness().begin_outage();
+    std::this_thread::sleep_for(ttl / 2);
+    outage.reset();
+    EXPECT_TRUE(throughout(ttl, [&] { return lease->is_alive(); }));
+    EXPECT_FALSE(lease->lost().stop_requested());
+  });
 }
 
 TEST_P(DuringOutage, AFailedReleaseIsTriedAgain) {
-  auto client = harness().open_impatient();
-  auto lease = client->acquire(name());
-  ASSERT_THAT(lease, IsOk());
-  auto outage = harness().begin_outage();
-  lease->release_in_background();
-  std::this_thread::sleep_for(200ms);  // let it fail; sooner is as good
-  outage.reset();
-  EXPECT_TRUE(await_nothing_left()) << "the lock stays taken until its ttl is over";
+  given_time([&](int scale) {
+    auto client = harness().open_impatient(scale * 300ms);
+    auto lease = client->acquire(name());
+    ASSERT_THAT(lease, IsOk());
+    auto outage = harness().begin_outage();
+    lease->release_in_background();
+    std::this_thread::sleep_for(200ms);  // let it fail; sooner is as good
+    outage.reset();
+    EXPECT_TRUE(await_nothing_left()) << "the lock stays taken until its ttl is over";
+  });
 }
 
 TEST_P(DuringOutage, AnAcquireSaysUnavailable) {
-  auto client = harness().open_impatient();
-  auto outage = harness().begin_outage();
-  auto refused = client->acquire(name(), {.ttl = 1s, .wait = kPatience});
-  EXPECT_THAT(refused, FailsWith(ErrorCode::unavailable));
-  outage.reset();
-  EXPECT_THAT(client->acquire(name(), {.wait = kPatience}), IsOk());
+  given_time([&](int scale) {
+    auto client = harness().open_impatient(scale * 300ms);
+    auto outage = harness().begin_outage();
+    auto refused = client->acquire(name(), {.ttl = 1s, .wait = kPatience});
+    EXPECT_THAT(refused, FailsWith(ErrorCode::unavailable));
+    outage.reset();
+    EXPECT_THAT(client->acquire(name(), {.wait = kPatience}), IsOk());
+  });
 }
 
 TEST_P(DuringOutage, TheHolderIsToldBeforeTheStoreLetsGo) {
-  auto client = open();
-  auto lease = client->acquire(name(), {.ttl = 900ms, .grace = 400ms});
-  ASSERT_THAT(lease, IsOk());
-  ASSERT_TRUE(is_seen_held(*lease));
-  std::atomic<int> fired = 0;
-  std::atomic<bool> held_when_fired = false;
-  std::stop_callback watch{lease->lost(), [&] {
-                             held_when_fired = is_seen_held(*lease);
-                             ++fired;
-                           }};
-  auto outage = harness().begin_outage();
-  EXPECT_TRUE(eventually([&] { return fired == 1; }));
-  EXPECT_TRUE(held_when_fired);
-  EXPECT_EQ(lease->loss(), LossReason::not_renewed);
-  harness().let_expire(*lease);
-  EXPECT_FALSE(lease->is_alive());
-  EXPECT_EQ(fired, 1);
+  given_time([&](int scale) {
+    auto client = open();
+    auto lease = client->acquire(name(), {.ttl = scale * 900ms, .grace = scale * 400ms});
+    ASSERT_THAT(lease, IsOk());
+    ASSERT_TRUE(is_seen_held(*lease));
+    std::atomic<int> fired = 0;
+    std::atomic<bool> held_when_fired = false;
+    std::stop_callback watch{lease->lost(), [&] {
+                               held_when_fired = is_seen_held(*lease);
+                               ++fired;
+                             }};
+    auto outage = harness().begin_outage();
+    EXPECT_TRUE(eventually([&] { return fired == 1; }));
+    EXPECT_TRUE(held_when_fired);
+    EXPECT_EQ(lease->loss(), LossReason::not_renewed);
+    harness().let_expire(*lease);
+    EXPECT_FALSE(lease->is_alive());
+    EXPECT_EQ(fired, 1);
+  });
 }
 
 TEST_P(DuringOutage, AnAcquireEndsAtItsDeadlineAndLeavesNothing) {

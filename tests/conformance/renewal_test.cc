@@ -38,40 +38,46 @@ class Renewal : public Conformance {
 HOLDFAST_RUN_ON(Renewal, harnesses_with(&Claims::lease));
 
 TEST_P(Renewal, ALeaseLivesPastItsTtlLongRun) {
-  const Duration ttl = harness().renewable_ttl();
-  auto client = open();
-  auto lease = client->acquire(name(), {.ttl = ttl});
-  ASSERT_THAT(lease, IsOk());
-  const auto token = lease->token();
-  EXPECT_TRUE(throughout(5 * ttl / 2, [&] { return lease->is_alive() && is_seen_held(*lease); }));
-  EXPECT_FALSE(lease->lost().stop_requested());
-  EXPECT_EQ(lease->token(), token);
-  EXPECT_THAT(lease->release(), IsOk());
+  given_time([&](int scale) {
+    const Duration ttl = scale * harness().renewable_ttl();
+    auto client = open();
+    auto lease = client->acquire(name(), {.ttl = ttl});
+    ASSERT_THAT(lease, IsOk());
+    const auto token = lease->token();
+    EXPECT_TRUE(throughout(5 * ttl / 2, [&] { return lease->is_alive() && is_seen_held(*lease); }));
+    EXPECT_FALSE(lease->lost().stop_requested());
+    EXPECT_EQ(lease->token(), token);
+    EXPECT_THAT(lease->release(), IsOk());
+  });
 }
 
 TEST_P(Renewal, ManyLeasesOfOneClientLivePastTheirTtlLongRun) {
-  const Duration ttl = 2 * harness().renewable_ttl();  // some renew them one by one
-  auto client = open();
-  std::vector<Lease> leases;
-  for (int i = 0; i < 100; ++i) {
-    auto lease = client->acquire(harness().fresh_name(), {.ttl = ttl});
-    ASSERT_THAT(lease, IsOk());
-    leases.push_back(std::move(*lease));
-  }
-  const auto all_alive = [&] {
-    return std::all_of(leases.begin(), leases.end(),
-                       [](const Lease& lease) { return lease.is_alive(); });
-  };
-  EXPECT_TRUE(throughout(2 * ttl, all_alive));
+  given_time([&](int scale) {
+    const Duration ttl = 2 * scale * harness().renewable_ttl();  // some renew them one by one
+    auto client = open();
+    std::vector<Lease> leases;
+    for (int i = 0; i < 100; ++i) {
+      auto lease = client->acquire(harness().fresh_name(), {.ttl = ttl});
+      ASSERT_THAT(lease, IsOk());
+      leases.push_back(std::move(*lease));
+    }
+    const auto all_alive = [&] {
+      return std::all_of(leases.begin(), leases.end(),
+                         [](const Lease& lease) { return lease.is_alive(); });
+    };
+    EXPECT_TRUE(throughout(2 * ttl, all_alive));
+  });
 }
 
 TEST_P(Renewal, ALeaseOutlivesTheClientThatMadeItLongRun) {
-  const Duration ttl = harness().renewable_ttl();
-  auto lease = open()->acquire(name(), {.ttl = ttl});
-  ASSERT_THAT(lease, IsOk());
-  EXPECT_TRUE(throughout(3 * ttl / 2, [&] { return lease->is_alive() && is_seen_held(*lease); }));
-  EXPECT_THAT(lease->release(), IsOk());
-  EXPECT_TRUE(seen().holders.empty());
+  given_time([&](int scale) {
+    const Duration ttl = scale * harness().renewable_ttl();
+    auto lease = open()->acquire(name(), {.ttl = ttl});
+    ASSERT_THAT(lease, IsOk());
+    EXPECT_TRUE(throughout(3 * ttl / 2, [&] { return lease->is_alive() && is_seen_held(*lease); }));
+    EXPECT_THAT(lease->release(), IsOk());
+    EXPECT_TRUE(seen().holders.empty());
+  });
 }
 
 TEST_P(Renewal, WithoutRenewalItEndsAtItsTtl) {
@@ -106,37 +112,42 @@ TEST_P(Renewal, AThrowingHealthCheckEndsIt) {
 
 // The check hangs, and yet neither the verdict nor other leases wait for it.
 TEST_P(Renewal, AHangingHealthCheckEndsItAndNothingElse) {
-  auto wake_up = std::make_shared<std::latch>(1);
-  const Duration ttl = harness().renewable_ttl();
-  auto client = open();
-  auto healthy = client->acquire(harness().fresh_name(), {.ttl = ttl});
-  ASSERT_THAT(healthy, IsOk());
-  auto sick = client->acquire(name(), {.ttl = ttl / 2,
-                                       .health_check =
-                                           [wake_up] {
-                                             wake_up->wait();
-                                             return true;
-                                           },
-                                       .health_timeout = 50ms});
-  ASSERT_THAT(sick, IsOk());
-  EXPECT_TRUE(eventually([&] { return sick->lost().stop_requested(); }));
-  EXPECT_EQ(sick->loss(), LossReason::not_renewed);
-  EXPECT_TRUE(throughout(ttl, [&] { return healthy->is_alive(); }));
-  EXPECT_FALSE(wake_up->try_wait());
-  wake_up->count_down();
+  given_time([&](int scale) {
+    auto wake_up = std::make_shared<std::latch>(1);
+    const Duration ttl = scale * harness().renewable_ttl();
+    auto client = open();
+    auto healthy = client->acquire(harness().fresh_name(), {.ttl = ttl});
+    ASSERT_THAT(healthy, IsOk());
+    auto sick = client->acquire(name(), {.ttl = ttl / 2,
+                                         .health_check =
+                                             [wake_up] {
+                                               wake_up->wait();
+                                               return true;
+                                             },
+                                         .health_timeout = 50ms});
+    ASSERT_THAT(sick, IsOk());
+    EXPECT_TRUE(eventually([&] { return sick->lost().stop_requested(); }));
+    EXPECT_EQ(sick->loss(), LossReason::not_renewed);
+    EXPECT_TRUE(throughout(ttl, [&] { return healthy->is_alive(); }));
+    EXPECT_FALSE(wake_up->try_wait());
+    wake_up->count_down();
+  });
 }
 
 TEST_P(Renewal, AHealthyHolderIsAskedEachTimeAndLivesOnLongRun) {
-  const Duration ttl = harness().renewable_ttl();
-  auto asked = std::make_shared<std::atomic<int>>(0);
-  auto client = open();
-  auto lease = client->acquire(name(), {.ttl = ttl, .health_check = [asked] { return ++*asked; }});
-  ASSERT_THAT(lease, IsOk());
-  EXPECT_TRUE(throughout(3 * ttl / 2, [&] { return lease->is_alive(); }));
-  EXPECT_GE(*asked, 2);
-  EXPECT_THAT(lease->release(), IsOk());
-  const int at_release = *asked;
-  EXPECT_TRUE(throughout(ttl / 2, [&] { return *asked <= at_release + 1; }));
+  given_time([&](int scale) {
+    const Duration ttl = scale * harness().renewable_ttl();
+    auto asked = std::make_shared<std::atomic<int>>(0);
+    auto client = open();
+    auto lease =
+        client->acquire(name(), {.ttl = ttl, .health_check = [asked] { return ++*asked; }});
+    ASSERT_THAT(lease, IsOk());
+    EXPECT_TRUE(throughout(3 * ttl / 2, [&] { return lease->is_alive(); }));
+    EXPECT_GE(*asked, 2);
+    EXPECT_THAT(lease->release(), IsOk());
+    const int at_release = *asked;
+    EXPECT_TRUE(throughout(ttl / 2, [&] { return *asked <= at_release + 1; }));
+  });
 }
 
 // Released in every phase of its renewals, it must not come back to life.

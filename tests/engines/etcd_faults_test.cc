@@ -68,16 +68,6 @@ class EtcdFaults : public ::testing::Test {
     const auto start = key.rfind('/') + 1;
     return key.substr(start, key.rfind('-') - start);
   }
-  // Until the answer is no longer that the outcome is unknown, or the store gone.
-  static Outcome insist(engine::Engine& engine, const std::string& name,
-                        const core::Operation& operation) {
-    Outcome outcome;
-    eventually([&] {
-      outcome = submit(engine, name, operation);
-      return outcome.status != Status::failed;
-    });
-    return outcome;
-  }
 
   std::string port_;
   const std::string prefix_ = "t-" + base::Id::random().hex().substr(0, 12);

@@ -1,6 +1,10 @@
 #include <gtest/gtest.h>
+#include <holdfast/client.h>
+
+#include <atomic>
 
 #include "support/engine_driver.h"
+#include "support/eventually.h"
 
 namespace holdfast {
 namespace {
@@ -22,6 +26,20 @@ TEST(MemoryEngine, AGrantOutlivesItsEngine) {
   a.reset();
   EXPECT_EQ(submit(*b, "x", try_acquire(2)).status, Status::busy);
   EXPECT_EQ(b->show("x")->holders.at(0).party.label, "test 1");  // named though it left
+}
+
+TEST(MemoryEngine, TenThousandWhoWaitAreAllServed) {
+  auto client = Client::open("memory:crowd");
+  ASSERT_TRUE(client) << client.error();
+  auto holder = client->acquire("x");
+  ASSERT_TRUE(holder) << holder.error();
+  std::atomic<int> served = 0;
+  for (int i = 0; i < 10'000; ++i) {
+    client->acquire_then("x", {}, [&](const Result<Lease>& lease) { served += lease ? 1 : 0; });
+  }
+  EXPECT_EQ(served, 0);
+  EXPECT_TRUE(holder->release());
+  EXPECT_TRUE(eventually([&] { return served == 10'000; })) << served;
 }
 
 TEST(MemoryEngine, TheStoreGoesWithTheLastEngine) {

@@ -30,17 +30,6 @@ class MysqlFaults : public ::testing::Test {
     store_ = std::make_unique<MysqlStore>();
   }
 
-  // Until something else than a failure comes back.
-  static Outcome insist(engine::Engine& engine, const std::string& name,
-                        const core::Operation& operation) {
-    Outcome outcome;
-    eventually([&] {
-      outcome = submit(engine, name, operation);
-      return outcome.status != Status::failed;
-    });
-    return outcome;
-  }
-
   std::unique_ptr<MysqlStore> store_;
 };
 
@@ -160,7 +149,7 @@ TEST_F(MysqlFaults, AResetLineIsNoticedBeforeItIsUsed) {
 
 TEST_F(MysqlFaults, ALostReplyIsResolvedByAskingAgain) {
   const auto proxy = proxy_to(store_->port());
-  const auto engine = open_engine(store_->url(proxy->port()) + "&timeout=500ms");
+  const auto engine = open_engine(store_->url(proxy->port()) + "&timeout=2s");
   ASSERT_EQ(insist(*engine, "warm-up", acquire(9)).status, Status::granted);
   for (const auto then : {Swallow::Then::cut, Swallow::Then::silence}) {
     const std::uint32_t number = then == Swallow::Then::cut ? 1 : 2;
@@ -189,7 +178,7 @@ TEST_F(MysqlFaults, ALostReplyIsResolvedByAskingAgain) {
 
 TEST_F(MysqlFaults, ABlackHoleGivesAnAnswerInTimeAndOneGrant) {
   const auto proxy = proxy_to(store_->port());
-  const auto engine = open_engine(store_->url(proxy->port()) + "&timeout=300ms");
+  const auto engine = open_engine(store_->url(proxy->port()) + "&timeout=1s");
   ASSERT_EQ(insist(*engine, "warm-up", acquire(9)).status, Status::granted);
   proxy->block(Way::from_store);
   const Outcome lost = submit(*engine, "x", acquire(1));
@@ -271,7 +260,6 @@ TEST_F(MysqlFaults, OddNamesAreNamesOfTheirOwn) {
   EXPECT_EQ(found, std::set<std::string>(names.begin(), names.end()));
 }
 
-// Only what the documentation asks for.
 // The next version's init adds to the tables while this one runs.
 TEST_F(MysqlFaults, ANewerSchemaServesThisVersionToo) {
   const auto before = open_engine(store_->url(), 1);
@@ -294,6 +282,27 @@ TEST_F(MysqlFaults, ANewerSchemaServesThisVersionToo) {
       << "an older init takes nothing back";
 }
 
+TEST_F(MysqlFaults, TheDoctorTellsWhatItLookedAt) {
+  const auto engine = open_engine(store_->url());
+  ASSERT_TRUE(engine->init());
+  std::map<std::string, std::string> told;
+  for (const Finding& finding : engine->doctor()) {
+    EXPECT_EQ(finding.level, Finding::Level::ok) << finding.topic << ": " << finding.text;
+    told[finding.topic] = finding.text;
+  }
+  for (const char* topic : {"server", "tables", "privileges", "clock", "round trip", "commit",
+                            "replication", "doorbell"}) {
+    EXPECT_TRUE(told.contains(topic)) << topic;
+  }
+  EXPECT_EQ(told["features"], "RETURNING, NOWAIT, SKIP LOCKED");
+  const auto global = [&](const char* name) {
+    return store_->root().ask_one(std::string{"SELECT @@global."} + name);
+  };
+  EXPECT_THAT(told["isolation"], ::testing::HasSubstr(global("tx_isolation")));
+  EXPECT_THAT(told["wait_timeout"], ::testing::HasSubstr(global("wait_timeout") + " s"));
+}
+
+// Only what the documentation asks for.
 TEST_F(MysqlFaults, TheDocumentedPrivilegesAreEnough) {
   ASSERT_TRUE(open_engine(store_->url())->init());
   const std::string user = store_->add_least_user();

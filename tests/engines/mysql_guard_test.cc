@@ -14,6 +14,7 @@
 #include "support/child_process.h"
 #include "support/engine_driver.h"
 #include "support/eventually.h"
+#include "support/given_time.h"
 #include "support/mysql_store.h"
 #include "support/needs.h"
 
@@ -154,46 +155,48 @@ TEST_F(MysqlGuard, AHolderStoppedBetweenCheckAndCommitIsNotOvertaken) {
 }
 
 TEST_F(MysqlGuard, AThousandOthersRenewUndisturbedByALongGuard) {
-  const AcquireOptions brief{.ttl = 2s, .wait = kPatience};
-  auto lease = client().acquire("seat", brief);
-  ASSERT_TRUE(lease) << lease.error();
-  std::vector<Lease> others;
-  std::atomic<int> failures = 0;
-  std::mutex mutex;
-  std::vector<std::jthread> threads;
-  threads.reserve(8);
-  for (int t = 0; t < 8; ++t) {
-    threads.emplace_back([&, t] {
-      for (int i = t; i < 1000; i += 8) {
-        auto other = client().acquire("other " + std::to_string(i), brief);
-        const std::lock_guard lock{mutex};
-        if (other) {
-          others.push_back(*std::move(other));
-        } else {
-          ++failures;
+  given_time([&](int scale) {
+    const AcquireOptions brief{.ttl = scale * 2s, .wait = kPatience};
+    auto lease = client().acquire("seat", brief);
+    ASSERT_TRUE(lease) << lease.error();
+    std::vector<Lease> others;
+    std::atomic<int> failures = 0;
+    std::mutex mutex;
+    std::vector<std::jthread> threads;
+    threads.reserve(8);
+    for (int t = 0; t < 8; ++t) {
+      threads.emplace_back([&, t] {
+        for (int i = t; i < 1000; i += 8) {
+          auto other = client().acquire("other " + std::to_string(i), brief);
+          const std::lock_guard lock{mutex};
+          if (other) {
+            others.push_back(*std::move(other));
+          } else {
+            ++failures;
+          }
         }
-      }
-    });
-  }
-  threads.clear();
-  ASSERT_EQ(failures, 0);
-  begin_and_write();
-  ASSERT_TRUE(mysql::guard(*lease, data().get()));
-  // Somebody wants it all the time, and meets the fence.
-  std::atomic<bool> over = false;
-  std::jthread rival{[&] {
-    while (!over) {
-      client2().acquire("seat", {.wait = 20ms});
+      });
     }
-  }};
-  ASSERT_TRUE(lease->release());
-  EXPECT_TRUE(throughout(6s, [&] {
-    return std::all_of(others.begin(), others.end(),
-                       [](const Lease& other) { return other.is_alive(); });
-  }));
-  data().ask("COMMIT");
-  over = true;
-  EXPECT_EQ(value(), "new");
+    threads.clear();
+    ASSERT_EQ(failures, 0);
+    begin_and_write();
+    ASSERT_TRUE(mysql::guard(*lease, data().get()));
+    // Somebody wants it all the time, and meets the fence.
+    std::atomic<bool> over = false;
+    std::jthread rival{[&] {
+      while (!over) {
+        client2().acquire("seat", {.wait = 20ms});
+      }
+    }};
+    EXPECT_TRUE(lease->release());
+    EXPECT_TRUE(throughout(scale * 6s, [&] {
+      return std::all_of(others.begin(), others.end(),
+                         [](const Lease& other) { return other.is_alive(); });
+    }));
+    data().ask("COMMIT");
+    over = true;
+    EXPECT_EQ(value(), "new");
+  });
 }
 
 TEST_F(MysqlGuard, TheConditionWorksInOnesOwnStatement) {

@@ -9,6 +9,7 @@
 
 #include "support/child_process.h"
 #include "support/eventually.h"
+#include "support/given_time.h"
 #include "support/needs.h"
 #include "support/postgres_store.h"
 
@@ -117,28 +118,30 @@ TEST_F(PostgresGuard, AReleaseBeforeTheCommitDoesNotLetOthersIn) {
 }
 
 TEST_F(PostgresGuard, RenewalsAndOtherNamesDoNotNotice) {
-  const AcquireOptions brief{.ttl = 1500ms, .wait = kPatience};
-  auto lease = client_->acquire("seat", brief);
-  ASSERT_TRUE(lease) << lease.error();
-  std::vector<Lease> others;
-  for (int i = 0; i < 200; ++i) {
-    auto other = client_->acquire("other " + std::to_string(i), brief);
-    ASSERT_TRUE(other) << other.error();
-    others.push_back(std::move(*other));
-  }
-  begin_and_write("BEGIN ISOLATION LEVEL REPEATABLE READ");
-  // Made after the snapshot, the fence cannot be seen in it.
-  const auto early = postgres::guard(*lease, data_->get());
-  ASSERT_FALSE(early);
-  EXPECT_EQ(early.error().code, ErrorCode::unavailable) << early.error();
-  begin_and_write("BEGIN ISOLATION LEVEL REPEATABLE READ");
-  ASSERT_TRUE(postgres::guard(*lease, data_->get()));
-  std::this_thread::sleep_for(2s);  // renewals fall into it
-  EXPECT_TRUE(lease->is_alive());
-  for (const Lease& other : others) EXPECT_TRUE(other.is_alive());
-  const auto done = postgres::guarded_commit(*lease, data_->get());  // no 40001
-  EXPECT_TRUE(done) << done.error();
-  EXPECT_EQ(value(), "new");
+  given_time([&](int scale) {
+    const AcquireOptions brief{.ttl = scale * 1500ms, .wait = kPatience};
+    auto lease = client_->acquire("seat", brief);
+    ASSERT_TRUE(lease) << lease.error();
+    std::vector<Lease> others;
+    for (int i = 0; i < 200; ++i) {
+      auto other = client_->acquire("other " + std::to_string(i), brief);
+      ASSERT_TRUE(other) << other.error();
+      others.push_back(std::move(*other));
+    }
+    begin_and_write("BEGIN ISOLATION LEVEL REPEATABLE READ");
+    // Made after the snapshot, the fence cannot be seen in it.
+    const auto early = postgres::guard(*lease, data_->get());
+    ASSERT_FALSE(early);
+    EXPECT_EQ(early.error().code, ErrorCode::unavailable) << early.error();
+    begin_and_write("BEGIN ISOLATION LEVEL REPEATABLE READ");
+    ASSERT_TRUE(postgres::guard(*lease, data_->get()));
+    std::this_thread::sleep_for(scale * 2s);  // renewals fall into it
+    EXPECT_TRUE(lease->is_alive());
+    for (const Lease& other : others) EXPECT_TRUE(other.is_alive());
+    const auto done = postgres::guarded_commit(*lease, data_->get());  // no 40001
+    EXPECT_TRUE(done) << done.error();
+    EXPECT_EQ(value(), "new");
+  });
 }
 
 TEST_F(PostgresGuard, TheConditionWorksInOnesOwnStatement) {

@@ -156,10 +156,10 @@ TEST_F(PostgresSessionLocks, TheServersIdleTimeOutsDoNotConcernThem) {
     SCOPED_TRACE(strategy);
     store(strategy);
     const auto engine = open_engine(store_->url(
-        "options=-c%20idle_in_transaction_session_timeout=50%20-c%20idle_session_timeout=50%20"
-        "-c%20statement_timeout=200"));
+        "options=-c%20idle_in_transaction_session_timeout=1000%20-c%20idle_session_timeout=1000%20"
+        "-c%20statement_timeout=2000"));
     ASSERT_EQ(submit(*engine, "x", acquire(1)).status, Status::granted);
-    std::this_thread::sleep_for(300ms);  // to make it harder
+    std::this_thread::sleep_for(1500ms);  // longer than that
     EXPECT_EQ(submit(*engine, "x", renew(1)).status, Status::renewed);
     EXPECT_EQ(submit(*engine, "x", release(1)).status, Status::released);
   }

@@ -4,6 +4,7 @@
 
 #include <csignal>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 
@@ -97,7 +98,7 @@ TEST_F(RedisFaults, ALostReplyIsResolvedByAskingAgain) {
   start();
   const auto proxy = proxy_to(server_->port());
   const auto engine =
-      open_engine("redis://127.0.0.1:" + std::to_string(proxy->port()) + "/0?timeout=300ms");
+      open_engine("redis://127.0.0.1:" + std::to_string(proxy->port()) + "/0?timeout=2s");
   ASSERT_EQ(submit(*engine, "warm-up", acquire(9)).status, Status::granted);
   for (const auto then : {Swallow::Then::cut, Swallow::Then::silence}) {
     const std::uint32_t number = then == Swallow::Then::cut ? 1 : 2;
@@ -120,7 +121,7 @@ TEST_F(RedisFaults, NoConnectionMeansThatNothingWasApplied) {
   start();
   const auto proxy = proxy_to(server_->port());
   const auto engine =
-      open_engine("redis://127.0.0.1:" + std::to_string(proxy->port()) + "/0?timeout=100ms");
+      open_engine("redis://127.0.0.1:" + std::to_string(proxy->port()) + "/0?timeout=1s");
   proxy->refuse_connections();
   proxy->reset_all();
   core::Outcome outcome;
@@ -164,7 +165,7 @@ TEST_F(RedisFaults, ABrokenDoorbellIsMendedAndSaysThatItMissedSomething) {
 
 TEST_F(RedisFaults, AFullServerGrantsNothingAndStillReleases) {
   start();
-  const auto engine = open_engine(url("timeout=200ms"));
+  const auto engine = open_engine(url("timeout=2s"));
   ASSERT_EQ(submit(*engine, "held", acquire(1)).status, Status::granted);
   raw()->ask({"CONFIG", "SET", "maxmemory", "1"});
   const auto outcomes = submit(*engine, {{"new", acquire(2)}, {"held", release(1)}});
@@ -177,7 +178,7 @@ TEST_F(RedisFaults, AFullServerGrantsNothingAndStillReleases) {
 
 TEST_F(RedisFaults, AReplicaRefusesAndIsAskedAgainWhenItIsTheMaster) {
   start();
-  const auto engine = open_engine(url("timeout=200ms"));
+  const auto engine = open_engine(url("timeout=2s"));
   raw()->ask({"REPLICAOF", "127.0.0.1", "1"});
   const auto refused = submit(*engine, "x", acquire(1));
   ASSERT_TRUE(refused.error);
@@ -209,9 +210,15 @@ TEST_F(RedisFaults, UsersPasswordsDatabasesAndSockets) {
   };
   const auto engine = open_engine(as("locks:s3cret", "/3"));
   EXPECT_EQ(submit(*engine, "x", acquire(1)).status, Status::granted);
+  std::set<std::string> topics;
   for (const Finding& finding : engine->doctor()) {
-    EXPECT_EQ(finding.level, Finding::Level::ok) << finding.topic << ": " << finding.text;
+    const bool slow = finding.topic == "latency";  // of this machine, at the moment
+    EXPECT_TRUE(slow || finding.level == Finding::Level::ok)
+        << finding.topic << ": " << finding.text;
+    topics.insert(finding.topic);
   }
+  EXPECT_THAT(topics, ::testing::IsSupersetOf({"version", "eviction", "persistence", "replication",
+                                               "clock", "latency", "scripts", "doorbell"}));
   const auto wrong = try_open(as("locks:wrong-s3cret", "/0"));
   ASSERT_FALSE(wrong);
   EXPECT_EQ(wrong.error().code, ErrorCode::unauthorized);
@@ -227,6 +234,14 @@ TEST_F(RedisFaults, UsersPasswordsDatabasesAndSockets) {
   EXPECT_EQ(submit(*other, "x", try_acquire(2)).status, Status::busy) << "the same database";
   const auto third = open_engine(url(), 3);
   EXPECT_EQ(submit(*third, "x", try_acquire(3)).status, Status::granted) << "another database";
+}
+
+TEST_F(RedisFaults, AClusterIsRefusedInPlainWords) {
+  start({"--cluster-enabled=yes"});
+  const auto refused = try_open(url());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::unsupported) << refused.error();
+  EXPECT_THAT(refused.error().text, ::testing::HasSubstr("Cluster"));
 }
 
 TEST_F(RedisFaults, TlsIsVerified) {
@@ -248,7 +263,7 @@ TEST_F(RedisFaults, TlsIsVerified) {
 
 TEST_F(RedisFaults, GrantsWaitForReplicas) {
   start(kReplicatesAtOnce);
-  const auto engine = open_engine(url("wait_replicas=1&timeout=300ms"));
+  const auto engine = open_engine(url("wait_replicas=1&timeout=2s"));
   const auto alone = submit(*engine, "x", acquire(1));
   ASSERT_TRUE(alone.error);
   EXPECT_EQ(alone.error->code, ErrorCode::outcome_unknown);
@@ -260,8 +275,8 @@ TEST_F(RedisFaults, GrantsWaitForReplicas) {
 TEST_F(RedisFaults, WhoseTurnItIsAsksTheReplicasBeforeItEnters) {
   start(kReplicatesAtOnce);
   const PrivateServer replica{"redis", {"--replicaof=127.0.0.1 " + port()}};
-  const auto holder = open_engine(url("wait_replicas=1&timeout=300ms"), 1);
-  const auto waiter = open_engine(url("wait_replicas=1&timeout=300ms"), 2);
+  const auto holder = open_engine(url("wait_replicas=1&timeout=2s"), 1);
+  const auto waiter = open_engine(url("wait_replicas=1&timeout=2s"), 2);
   ASSERT_TRUE(
       eventually([&] { return submit(*holder, "x", acquire(1)).status == Status::granted; }));
   ASSERT_TRUE(
@@ -281,7 +296,7 @@ TEST_F(RedisFaults, WhoseTurnItIsAsksTheReplicasBeforeItEnters) {
 
 TEST_F(RedisFaults, WritesOfValuesWaitForReplicas) {
   start(kReplicatesAtOnce);
-  const std::string store = url("wait_replicas=1&timeout=300ms");
+  const std::string store = url("wait_replicas=1&timeout=2s");
   const auto engine = open_engine(store);
   core::ValueWrite write{.name = "v", .expected = {}, .bytes = "one", .writer = id(1)};
   const auto alone = engine->write_value(write);

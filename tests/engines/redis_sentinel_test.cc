@@ -42,7 +42,7 @@ class RedisSentinel : public ::testing::Test {
     }));
   }
 
-  std::string url() const { return "redis+sentinel://" + hosts_ + "/mymaster?timeout=1s"; }
+  std::string url() const { return "redis+sentinel://" + hosts_ + "/mymaster?timeout=3s"; }
 
   std::unique_ptr<PrivateServer> master_;
   std::unique_ptr<PrivateServer> replica_;
@@ -72,6 +72,18 @@ TEST_F(RedisSentinel, AFailoverIsFollowedAndWhatTheNewMasterDoesNotKnowIsLost) {
   ASSERT_TRUE(again) << again.error();
   EXPECT_TRUE(again->release());
   EXPECT_TRUE(kept->release());
+}
+
+// Sentinels on this machine, their master elsewhere: no password goes there in the clear.
+TEST(RedisSentinelSecrecy, AMasterOnAnotherMachineIsReachedWithTlsAlone) {
+  HOLDFAST_SKIP_IF_MISSING(missing_program("redis-sentinel"));
+  const PrivateServer sentinel{"sentinel", {"master=1"}};
+  const std::string port = std::to_string(sentinel.port());
+  RawRedis{port}.ask({"SENTINEL", "MONITOR", "elsewhere", "192.0.2.1", "6379", "1"});
+  const auto refused = Client::open("redis+sentinel://127.0.0.1:" + port + "/elsewhere?timeout=5s");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::invalid_argument) << refused.error();
+  EXPECT_NE(refused.error().text.find("tls=true"), std::string::npos) << refused.error();
 }
 
 }  // namespace

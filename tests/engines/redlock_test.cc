@@ -36,12 +36,17 @@ class Redlock : public ::testing::Test {
     return "redlock://" + hosts + "/0?" + options;
   }
   std::string url(const std::string& options) const {
-    return bare_url("node_timeout=1s&timeout=2s&" + options);
+    return bare_url("node_timeout=3s&timeout=5s&" + options);
   }
   std::unique_ptr<engine::Engine> open(const std::string& options, std::uint32_t session = 1) {
     return open_engine(url(options), session);
   }
   RawRedis raw(std::size_t node) { return RawRedis{std::to_string(nodes_[node]->port())}; }
+
+  // A majority is waited for, the others hear of it in their own time.
+  bool comes_free(std::size_t node, const char* key) {
+    return eventually([&] { return raw(node).ask({"EXISTS", key}).integer == 0; });
+  }
 
   static core::Acquire lasting(std::uint32_t number, base::Duration ttl) {
     core::Acquire made = try_acquire(number);
@@ -66,7 +71,7 @@ TEST_F(Redlock, AMajorityIsEnoughAndAMinorityIsNot) {
   const auto first = until_granted(*engine, acquire(1));
   EXPECT_EQ(submit(*engine, "x", release(1)).status, Status::released);
   for (std::size_t node = 0; node < 3; ++node) {
-    EXPECT_EQ(raw(node).ask({"EXISTS", "x"}).integer, 0) << "released everywhere";
+    EXPECT_TRUE(comes_free(node, "x")) << "released everywhere";
   }
 
   nodes_[0]->kill();
@@ -87,14 +92,14 @@ TEST_F(Redlock, AMajorityIsEnoughAndAMinorityIsNot) {
   const auto refused = submit(*engine, "y", try_acquire(3));
   ASSERT_TRUE(refused.error);
   EXPECT_EQ(refused.error->code, ErrorCode::unavailable);
-  EXPECT_EQ(raw(2).ask({"EXISTS", "y"}).integer, 0) << "the only vote was given back";
+  EXPECT_TRUE(comes_free(2, "y")) << "the only vote was given back";
 
   // A majority has forgotten it: it is lost, and not put back.
   nodes_[0]->start();
   nodes_[1]->start();
   EXPECT_TRUE(
       eventually([&] { return submit(*engine, "x", renew(2)).status == Status::not_held; }));
-  EXPECT_TRUE(eventually([&] { return raw(0).ask({"EXISTS", "x"}).integer == 0; }));
+  EXPECT_TRUE(comes_free(0, "x"));
 }
 
 TEST_F(Redlock, TokensRiseWhicheverMajorityGrants) {
@@ -131,7 +136,7 @@ TEST_F(Redlock, ASlowNodeIsNotWaitedForAndIsLetGoAllTheSame) {
   nodes_[0]->signal(SIGCONT);
   // It hears of all that now, one after the other.
   EXPECT_TRUE(eventually([&] { return raw(0).ask({"EXISTS", "y"}).integer == 1; }));
-  EXPECT_EQ(raw(0).ask({"EXISTS", "x"}).integer, 0) << "let go also where nobody waited for it";
+  EXPECT_TRUE(comes_free(0, "x")) << "let go also where nobody waited for it";
 }
 
 TEST_F(Redlock, AReleaseIsToldToWhoWaitsLongest) {
@@ -193,13 +198,16 @@ TEST_F(Redlock, OtherRedlocksAndOursExcludeEachOther) {
     raw(node).ask({"SET", "x", "theirs", "NX", "PX", "30000"});
   }
   EXPECT_EQ(submit(*engine, "x", try_acquire(1)).status, Status::busy);
-  EXPECT_EQ(raw(2).ask({"EXISTS", "x"}).integer, 0);
+  EXPECT_TRUE(comes_free(2, "x"));
   for (std::size_t node = 0; node < 2; ++node) {
     raw(node).ask({"DEL", "x"});
   }
   until_granted(*engine, acquire(2));
-  EXPECT_EQ(raw(0).ask({"SET", "x", "theirs", "NX", "PX", "30000"}).kind,
-            engines::RespValue::Kind::nil);
+  int theirs = 0;  // a node that we did not wait for may be one
+  for (std::size_t node = 0; node < 3; ++node) {
+    theirs += raw(node).ask({"SET", "x", "theirs", "NX", "PX", "30000"}).text == "OK" ? 1 : 0;
+  }
+  EXPECT_LE(theirs, 1);
 }
 
 // One node misses the grant, another forgets it: the two make a majority for

@@ -12,6 +12,8 @@
 
 #include "engines/sqlite/sqlite_files.h"
 #include "support/child_process.h"
+#include "support/needs.h"
+#include "support/server.h"
 #include "support/sqlite_fixture.h"
 
 namespace holdfast {
@@ -83,8 +85,9 @@ TEST(SqliteFileSystems, WithoutReliableLocksAreKnown) {
 }
 
 TEST_F(SqliteFiles, FuseIsRefusedUnlessAllowed) {
-  if (access("/dev/fuse", R_OK | W_OK) != 0 || system("command -v bindfs >/dev/null") != 0) {
-    GTEST_SKIP() << "needs /dev/fuse and the package bindfs";
+  HOLDFAST_SKIP_IF_MISSING(missing_program("bindfs"));
+  if (access("/dev/fuse", R_OK | W_OK) != 0) {
+    GTEST_SKIP() << "needs /dev/fuse";
   }
   const fs::path source = dir_ / "source";
   const fs::path mount = dir_ / "mount";

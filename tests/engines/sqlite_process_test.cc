@@ -182,9 +182,12 @@ TEST_F(SqliteProcesses, KilledAnywhereTheLockPassesOnAndTokensRise) {
       const std::uint64_t token = take(*engine, "x", wanted);
       if (token == 0) continue;
       // A holder that was slower than its ttl may come late: the fence is for
-      // that; here only the order of what is granted counts.
-      if (submit(*engine, "x", core::Renew{wanted.id}).status == Status::renewed) {
-        if (state->last_token.exchange(token) >= token) ++state->fallen;
+      // that; here only counts who held it before and after.
+      const auto holds = [&] {
+        return submit(*engine, "x", core::Renew{wanted.id}).status == Status::renewed;
+      };
+      if (holds()) {
+        if (state->last_token.exchange(token) >= token && holds()) ++state->fallen;
         ++state->grants;
       }
       submit(*engine, "x", core::Release{wanted.id});

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <holdfast/holdfast.h>
 
-#include <filesystem>
+#include <future>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,6 +13,7 @@
 #include "support/eventually.h"
 #include "support/fault_proxy.h"
 #include "support/needs.h"
+#include "support/quorum_servers.h"
 #include "support/server.h"
 
 namespace holdfast {
@@ -25,9 +26,7 @@ using core::Status;
 class ZookeeperFaults : public ::testing::Test {
  protected:
   void SetUp() override {
-    HOLDFAST_SKIP_IF_MISSING(std::filesystem::exists("/usr/share/java/zookeeper.jar")
-                                 ? missing_program("java")
-                                 : std::optional<std::string>{"zookeeper is not installed"});
+    HOLDFAST_SKIP_IF_MISSING(missing_quorum("zookeeper"));
     port_ = shared_server_port("zookeeper");
   }
   std::string url(const std::string& more = "", const std::string& user = "") const {
@@ -43,15 +42,6 @@ class ZookeeperFaults : public ::testing::Test {
   }
   static std::string port_of(const proof::FaultProxy& proxy) {
     return std::to_string(proxy.port());
-  }
-  static Outcome insist(engine::Engine& engine, const std::string& name,
-                        const core::Operation& operation) {
-    Outcome outcome;
-    eventually([&] {
-      outcome = submit(engine, name, operation);
-      return outcome.status != Status::failed;
-    });
-    return outcome;
   }
   static std::size_t nodes_of(engine::Engine& engine, const std::string& name) {
     const auto info = engine.show(name).value();
@@ -137,6 +127,61 @@ TEST_F(ZookeeperFaults, ANewSessionDoesNotTrustTheNodeOfAnOldOne) {
   const auto fresh = open_engine(url(), 2);
   ASSERT_EQ(submit(*old, "permits", acquire(1, permits(1, 1))).status, Status::granted);
   EXPECT_EQ(submit(*fresh, "permits", acquire(1, permits(1, 1))).status, Status::queued);
+}
+
+// One node for all who take the lock in turn: a release that is sent again must
+// not remove the next holder's.
+TEST_F(ZookeeperFaults, ALostReplyToASimpleReleaseHurtsNobody) {
+  const auto line = proxy();
+  const auto engine = open_engine(url_at(port_of(*line), "&strategy=simple"));
+  const auto other = open_engine(url("&strategy=simple"), 2);
+  ASSERT_EQ(submit(*engine, "x", acquire(1)).status, Status::granted);
+  line->swallow_reply({.pattern = root_ + "/x", .then = Swallow::Then::cut});
+  const Outcome lost = submit(*engine, "x", release(1));
+  ASSERT_TRUE(lost.error);
+  EXPECT_EQ(lost.error->code, ErrorCode::outcome_unknown) << *lost.error;
+  ASSERT_EQ(insist(*other, "x", acquire(2)).status, Status::granted);
+  EXPECT_EQ(insist(*engine, "x", release(1)).status, Status::not_held);
+  EXPECT_EQ(submit(*other, "x", renew(2)).status, Status::renewed);
+  EXPECT_EQ(submit(*engine, "x", try_acquire(3)).status, Status::busy);
+}
+
+TEST_F(ZookeeperFaults, WhoWasForcedOutOfASimpleLockDoesNotTakeTheNextOnesForItsOwn) {
+  const auto engine = open_engine(url("&strategy=simple"));
+  const auto other = open_engine(url("&strategy=simple"), 2);
+  ASSERT_EQ(submit(*engine, "x", acquire(1)).status, Status::granted);
+  ASSERT_EQ(submit(*other, "x", core::Revoke{.now = true}).status, Status::done);
+  ASSERT_EQ(submit(*other, "x", acquire(2)).status, Status::granted);
+  EXPECT_EQ(submit(*engine, "x", renew(1)).status, Status::not_held);
+  EXPECT_EQ(submit(*engine, "x", release(1)).status, Status::not_held);
+  EXPECT_EQ(submit(*other, "x", renew(2)).status, Status::renewed);
+  EXPECT_EQ(nodes_of(*other, "x"), 1U);
+}
+
+// Its time is up while the first steps of an acquire are on their way: the node
+// that the next steps make has no owner, and would block the lock for as long
+// as this process lives.
+TEST_F(ZookeeperFaults, AnAcquireThatIsGivenUpMidwayLeavesNoNode) {
+  const auto line = proxy();
+  const auto other = open_engine(url(), 2);
+  const auto engine = open_engine(url_at(port_of(*line)));
+  std::uint32_t number = 0;
+  for (const core::Shape& shape : {core::Shape{}, kShared, permits(1, 2)}) {
+    std::string name;
+    const auto given_up = [&] {
+      core::Acquire brief = acquire(++number, shape);
+      brief.window = 20ms;
+      name = "x" + std::to_string(number);  // with a fresh name the first steps are several
+      line->block(Way::to_store);
+      auto answer = std::async(std::launch::async, [&] { return submit(*engine, name, brief); });
+      answer.wait_for(500ms);
+      line->unblock(Way::to_store);
+      return answer.get().status == Status::not_held;
+    };
+    ASSERT_TRUE(eventually(given_up));
+    EXPECT_TRUE(eventually([&] { return nodes_of(*other, name) == 0; })) << name;
+    EXPECT_EQ(submit(*other, name, acquire(1000 + number)).status, Status::granted) << name;
+  }
 }
 
 // --- users

@@ -44,6 +44,16 @@ core::Outcome submit(engine::Engine& engine, const std::string& name,
   return outcomes.empty() ? core::Outcome{} : outcomes.front();
 }
 
+core::Outcome insist(engine::Engine& engine, const std::string& name,
+                     const core::Operation& operation) {
+  core::Outcome outcome;
+  eventually([&] {
+    outcome = submit(engine, name, operation);
+    return outcome.status != core::Status::failed;
+  });
+  return outcome;
+}
+
 std::vector<engine::Ring> wait_for_ring(engine::Engine& engine) {
   std::vector<engine::Ring> rings;
   eventually([&] {

@@ -19,6 +19,11 @@ engine::Outcomes submit(engine::Engine& engine, const std::vector<core::Command>
 core::Outcome submit(engine::Engine& engine, const std::string& name,
                      const core::Operation& operation);
 
+// Until something else than a failure comes back: the line breaks, and the
+// outcome may stay unknown for a while.
+core::Outcome insist(engine::Engine& engine, const std::string& name,
+                     const core::Operation& operation);
+
 // Waits for the doorbell, generously; what it said, or nothing.
 std::vector<engine::Ring> wait_for_ring(engine::Engine& engine);
 

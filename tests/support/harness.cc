@@ -28,8 +28,8 @@ std::unique_ptr<Client> Harness::open(ClientOptions options) const {
   return open_or_throw(url(), std::move(options));
 }
 
-std::unique_ptr<Client> Harness::open_impatient() const {
-  return open_or_throw(impatient_url(), {});
+std::unique_ptr<Client> Harness::open_impatient(std::chrono::milliseconds timeout) const {
+  return open_or_throw(impatient_url(std::to_string(timeout.count()) + "ms"), {});
 }
 
 std::unique_ptr<Client> Harness::open_observer() const {

@@ -53,9 +53,10 @@ class Harness {
   // A new Client, as different from the others as another process's. Throws
   // if the store cannot be opened.
   std::unique_ptr<Client> open(ClientOptions options = {}) const;
-  // The same, but it takes a store for unavailable after a fraction of
-  // renewable_ttl(), where it would rather wait by default.
-  std::unique_ptr<Client> open_impatient() const;
+  // The same, but it takes a store for unavailable after that time, where it
+  // would rather wait by default; a fraction of renewable_ttl().
+  std::unique_ptr<Client> open_impatient(
+      std::chrono::milliseconds timeout = std::chrono::milliseconds{300}) const;
   // One that only looks, and can during an outage, too.
   std::unique_ptr<Client> open_observer() const;
 
@@ -79,9 +80,13 @@ class Harness {
   // own, as a page cache: no leak of ours.
   virtual std::size_t cache_bytes() const { return 0; }
 
+  // For `holdfast torture`: its pace is that of leases that end by themselves.
+  virtual std::string torture_url() const { return url(); }
+
   // Only where claims().outage.
   virtual std::string observer_url() const { return url(); }
-  virtual std::string impatient_url() const { return url(); }
+  // With an option that ends with this, as "300ms".
+  virtual std::string impatient_url(const std::string& /*timeout*/) const { return url(); }
   virtual std::unique_ptr<Outage> begin_outage() { return nullptr; }
 
  private:

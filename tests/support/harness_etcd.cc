@@ -9,7 +9,9 @@ class EtcdHarness : public Harness {
  public:
   std::string url() const override { return url_at(line_ ? std::to_string(line_->port()) : port_); }
   std::string observer_url() const override { return url_at(port_); }
-  std::string impatient_url() const override { return url() + "?timeout=150ms"; }
+  std::string impatient_url(const std::string& timeout) const override {
+    return url() + "?timeout=" + timeout;
+  }
   std::unique_ptr<Outage> begin_outage() override { return std::make_unique<CutLine>(*line_); }
 
  private:

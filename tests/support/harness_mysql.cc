@@ -49,7 +49,9 @@ class MysqlHarness : public Harness {
                ? url + "&strategy=" + strategy_
                : url + "&strategy=" + strategy_ + "&table=" + prefix_ + "classic";
   }
-  std::string impatient_url() const override { return url() + "&timeout=200ms"; }
+  std::string impatient_url(const std::string& timeout) const override {
+    return url() + "&timeout=" + timeout;
+  }
   std::unique_ptr<Outage> begin_outage() override { return std::make_unique<ReadOnly>(port_); }
 
  private:

@@ -23,7 +23,9 @@ class PostgresHarness : public Harness {
       : table_{std::move(table)}, store_{shared_server_port("postgres"), strategy} {}
 
   std::string url() const override { return store_.url(); }
-  std::string impatient_url() const override { return store_.url("timeout=100ms"); }
+  std::string impatient_url(const std::string& timeout) const override {
+    return store_.url("timeout=" + timeout);
+  }
   std::unique_ptr<Outage> begin_outage() override {
     return std::make_unique<TableLock>(store_, table_);
   }

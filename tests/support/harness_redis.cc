@@ -32,7 +32,9 @@ class RedisHarness : public Harness {
   std::string url() const override {
     return "redis://127.0.0.1:" + port_ + "/0?strategy=" + strategy_ + "&prefix=" + name_prefix();
   }
-  std::string impatient_url() const override { return url() + "&timeout=50ms"; }
+  std::string impatient_url(const std::string& timeout) const override {
+    return url() + "&timeout=" + timeout;
+  }
   std::unique_ptr<Outage> begin_outage() override { return std::make_unique<NoWrites>(port_); }
 
  private:

@@ -48,7 +48,9 @@ class RedlockHarness : public Harness {
     return "redlock://" + hosts +
            "/0?first_start=true&max_ttl=168h&node_timeout=2s&prefix=" + name_prefix();
   }
-  std::string impatient_url() const override { return url() + "&timeout=50ms"; }
+  std::string impatient_url(const std::string& timeout) const override {
+    return url() + "&timeout=" + timeout;
+  }
   Duration shortest_ttl() const override { return std::chrono::milliseconds{150}; }
   std::unique_ptr<Outage> begin_outage() override { return std::make_unique<NoWrites>(ports_); }
 

@@ -22,7 +22,9 @@ class WriteLock : public Outage {
 class SqliteHarness : public Harness {
  public:
   std::string url() const override { return "sqlite:" + (dir_ / "locks.db").string(); }
-  std::string impatient_url() const override { return url() + "?busy_timeout=50ms"; }
+  std::string impatient_url(const std::string& timeout) const override {
+    return url() + "?busy_timeout=" + timeout;
+  }
   std::size_t cache_bytes() const override {
     return static_cast<std::size_t>(sqlite3_memory_used());
   }

@@ -1,4 +1,5 @@
 #include "support/cut_line.h"
+#include "support/quorum_servers.h"
 #include "support/server.h"
 
 namespace holdfast::test {
@@ -12,14 +13,15 @@ class ZookeeperHarness : public Harness {
 
   std::string url() const override { return url_at(line_ ? std::to_string(line_->port()) : port_); }
   std::string observer_url() const override { return url_at(port_); }
+  std::string torture_url() const override { return url_at(port_, "1s"); }
   std::unique_ptr<Outage> begin_outage() override { return std::make_unique<CutLine>(*line_); }
   Duration shortest_ttl() const override { return std::chrono::seconds{3}; }
   Duration renewable_ttl() const override { return std::chrono::seconds{3}; }
 
  private:
-  std::string url_at(const std::string& port) const {
-    return "zookeeper://127.0.0.1:" + port + "/" + name_prefix() +
-           "?session_timeout=3s&tick=200ms" + more_;
+  std::string url_at(const std::string& port, const std::string& session = "3s") const {
+    return "zookeeper://127.0.0.1:" + port + "/" + name_prefix() + "?session_timeout=" + session +
+           "&tick=200ms" + more_;
   }
 
   std::string more_;
@@ -28,12 +30,7 @@ class ZookeeperHarness : public Harness {
 };
 
 std::optional<std::string> missing() {
-  if (auto java = missing_program("java")) {
-    return java;
-  }
-  return std::filesystem::exists("/usr/share/java/zookeeper.jar")
-             ? std::nullopt
-             : std::optional<std::string>{"zookeeper is not installed"};
+  return missing_quorum("zookeeper");
 }
 
 }  // namespace

@@ -50,7 +50,7 @@ MysqlStore::~MysqlStore() {
 RawMysql& MysqlStore::root() {
   if (!root_) {
     root_ = std::make_unique<RawMysql>(port_text());
-    root_->ask("SET autocommit=1, sql_mode=''");
+    root_->ask("SET autocommit=1, sql_mode='', wait_timeout=28800");
   }
   return *root_;
 }

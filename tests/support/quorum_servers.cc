@@ -1,14 +1,11 @@
 #include "support/quorum_servers.h"
 
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <stdexcept>
 
 #include "support/eventually.h"
+#include "support/free_port.h"
 #include "support/loopback.h"
 
 namespace holdfast::test {
@@ -33,18 +30,6 @@ std::string listed(const std::string& kind, const std::vector<Ports>& all) {
 }
 
 }  // namespace
-
-std::uint16_t free_port() {
-  const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  ::bind(fd, reinterpret_cast<const sockaddr*>(&address), size);
-  ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
-  ::close(fd);
-  return ntohs(address.sin_port);
-}
 
 std::optional<std::string> missing_quorum(const std::string& kind) {
   if (kind == "etcd") return missing_program("etcd");

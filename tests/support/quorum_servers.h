@@ -12,8 +12,6 @@
 
 namespace holdfast::test {
 
-std::uint16_t free_port();
-
 // What is not installed, of ZooKeeper or etcd.
 std::optional<std::string> missing_quorum(const std::string& kind);
 

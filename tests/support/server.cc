@@ -5,6 +5,7 @@
 #include <unistd.h>
 #include <csignal>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <functional>
@@ -13,6 +14,7 @@
 #include <stdexcept>
 
 #include "support/eventually.h"
+#include "support/free_port.h"
 
 namespace holdfast::test {
 namespace {
@@ -58,21 +60,33 @@ fs::path shared_directory(const std::string& kind) {
          ("holdfast-servers-" + std::to_string(getuid()) + "-" + std::to_string(checkout)) / kind;
 }
 
-ServerFacts join_shared_server(const std::string& kind) {
-  const fs::path directory = shared_directory(kind);
-  fs::create_directories(directory);
-  const int users = open((directory / "users").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  if (users < 0 || flock(users, LOCK_SH) != 0) {  // kept, on purpose, for the process's life
-    throw std::runtime_error{"cannot lock " + (directory / "users").string()};
+int lock_shared(const fs::path& file) {
+  const int fd = open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (fd < 0 || flock(fd, LOCK_SH) != 0) {
+    throw std::runtime_error{"cannot lock " + file.string()};
   }
+  return fd;
+}
+
+// What runs already, if anything. Looking at `alive` locks it for a moment,
+// which must not be mistaken for a server: nobody starts one meanwhile.
+std::optional<ServerFacts> running_server(const fs::path& directory) {
+  const int nobody_starts = lock_shared(directory / "starting");
   const int alive = open((directory / "alive").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   const bool runs = flock(alive, LOCK_SH | LOCK_NB) != 0;
   close(alive);
-  if (runs) {
-    std::ifstream ready{directory / "ready"};
-    if (auto facts = parse(ready)) {
-      return *facts;
-    }
+  std::ifstream ready{directory / "ready"};
+  auto facts = runs ? parse(ready) : std::nullopt;
+  close(nobody_starts);
+  return facts;
+}
+
+ServerFacts join_shared_server(const std::string& kind) {
+  const fs::path directory = shared_directory(kind);
+  fs::create_directories(directory);
+  lock_shared(directory / "users");  // kept, on purpose, for the process's life
+  if (auto facts = running_server(directory)) {
+    return *facts;
   }
   Process tool = Process::start({kTool, "--shared", kind, directory.string()});
   return await_facts(tool);
@@ -98,6 +112,9 @@ PrivateServer::PrivateServer(std::string kind, std::vector<std::string> options)
   // Servers that refuse to be root run as somebody else.
   fs::permissions(dir_.path(),
                   fs::perms::owner_all | fs::perms::group_exec | fs::perms::others_exec);
+  if (std::ranges::none_of(options_, [](const auto& each) { return each.starts_with("port="); })) {
+    options_.push_back("port=" + std::to_string(free_port()));
+  }
   start();
 }
 
@@ -120,9 +137,6 @@ void PrivateServer::kill() {
 void PrivateServer::start() {
   std::vector<std::string> words{kTool, kind_, dir_.path() / "server"};
   words.insert(words.end(), options_.begin(), options_.end());
-  if (port_ != 0) {
-    words.push_back("port=" + std::to_string(port_));
-  }
   supervisor_.emplace(Process::start(words));
   facts_ = await_facts(*supervisor_);
   port_ = static_cast<std::uint16_t>(std::stoul(fact("port")));

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <thread>
@@ -12,6 +11,7 @@
 
 #include "proof/fault_proxy.h"
 #include "support/eventually.h"
+#include "support/galera.h"
 #include "support/needs.h"
 #include "support/process.h"
 #include "support/server.h"
@@ -28,16 +28,12 @@ using Properties = std::set<std::string>;
 // One usually does; on a machine that is busy with other things there is less to forget.
 constexpr int kAttempts = 20;
 
-std::string asked(const std::vector<std::string>& command) {
-  Process process = Process::start(command);
-  EXPECT_EQ(process.wait(60s), 0) << process.err();
-  return process.out();
-}
-
 std::string ask_redis(const PrivateServer& server, const std::vector<std::string>& words) {
   std::vector<std::string> command{"redis-cli", "-p", std::to_string(server.port()), "-e"};
   command.insert(command.end(), words.begin(), words.end());
-  return asked(command);
+  Process process = Process::start(command);
+  EXPECT_EQ(process.wait(60s), 0) << process.err();
+  return process.out();
 }
 
 std::unique_ptr<FaultProxy> proxy_to(const PrivateServer& server) {
@@ -145,26 +141,10 @@ TEST_F(TortureControlsRedlock, AnEarlyRestartIsHarmlessWhereTheGuardIsOnLongRun)
 
 // --- Every node of a Galera cluster has user-level locks of its own.
 
-std::optional<std::string> missing_galera() {
-  if (auto server = missing_program("mariadbd")) return server;
-  if (auto copier = missing_program("rsync")) return copier;
-  return std::filesystem::exists("/usr/lib/galera/libgalera_smm.so")
-             ? std::nullopt
-             : std::optional<std::string>{"galera-4 is not installed"};
-}
-
-std::string ask_mariadb(const PrivateServer& node, const std::string& sql) {
-  return asked({"mariadb", "--no-defaults", "--socket=" + node.fact("socket"), "-uroot", "-N",
-                "holdfast", "-e", sql});
-}
-
 TEST(TortureControls, UserLevelLocksOnAGaleraClusterAreFoundOutLongRun) {
   HOLDFAST_SKIP_IF_MISSING(missing_galera());
-  const PrivateServer one{"galera"};
-  const PrivateServer other{"galera", {"join=" + one.fact("cluster")}};
-  ASSERT_TRUE(eventually([&] {
-    return ask_mariadb(one, "SHOW STATUS LIKE 'wsrep_cluster_size'").find('2') != std::string::npos;
-  }));
+  const GaleraPair cluster;
+  const auto& [one, other] = cluster;
   const auto balancer = proxy_to(one);
   ASSERT_TRUE(balancer->retarget({{"127.0.0.1", one.port()}, {"127.0.0.1", other.port()}}));
   const std::string url = "mysql://app@" + here(balancer->port()) + "/holdfast?strategy=advisory";
@@ -173,7 +153,7 @@ TEST(TortureControls, UserLevelLocksOnAGaleraClusterAreFoundOutLongRun) {
 
   // Sessions that do not know of the cluster: the engine cannot see it.
   for (const PrivateServer* node : {&one, &other}) {
-    ask_mariadb(*node, "SET GLOBAL wsrep_on=OFF");
+    GaleraPair::ask(*node, "SET GLOBAL wsrep_on=OFF");
   }
   Properties violated;
   std::string text;

@@ -42,24 +42,26 @@ class Torture : public testing::TestWithParam<HarnessEntry> {
 
 TEST_P(Torture, FindsNoViolation) {
   const bool quick = std::getenv("HOLDFAST_QUICK") != nullptr;
+  const char* kept = std::getenv("HOLDFAST_TORTURE_REPORTS");
+  const std::filesystem::path folder = kept == nullptr ? dir_.path() : kept;
   Process torture =
       Process::start({HOLDFAST_COMMAND, "torture", "--json", "--seconds",
                       setting("HOLDFAST_TORTURE_SECONDS", quick ? "1" : "3"), "--min-grants",
                       setting("HOLDFAST_TORTURE_GRANTS", "20"), "--min-faults",
                       setting("HOLDFAST_TORTURE_FAULTS", quick ? "1" : "4"), "--at-most",
                       setting("HOLDFAST_TORTURE_AT_MOST", "200s"), "--timeline",
-                      (dir_ / "timeline.html").string()},
-                     {{"HOLDFAST_URL", harness_->url()}});
+                      (folder / (GetParam().label() + ".html")).string()},
+                     {{"HOLDFAST_URL", harness_->torture_url()}});
   const std::chrono::seconds limit{std::stoi(setting("HOLDFAST_TORTURE_LIMIT", "240"))};
   const auto status = torture.wait(limit);
+  if (kept != nullptr && (status == 0 || status == 1)) {
+    std::ofstream{folder / (GetParam().label() + ".json")} << torture.out();
+  }
   ASSERT_EQ(status, 0) << torture.out() << torture.err();
   const bj::value report = bj::parse(torture.out());
   EXPECT_EQ(report.at("verdict"), "passed");
   EXPECT_GT(report.at("granted").to_number<int>(), 0);
   EXPECT_GT(report.at("faults_total").to_number<int>(), 0);
-  if (const char* folder = std::getenv("HOLDFAST_TORTURE_REPORTS")) {
-    std::ofstream{std::filesystem::path{folder} / (GetParam().label() + ".json")} << torture.out();
-  }
   // Nothing of it is left in the store.
   const auto left = harness_->open()->list("torture-");
   ASSERT_TRUE(left) << left.error();

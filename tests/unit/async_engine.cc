@@ -1,6 +1,8 @@
 #include "unit/async_engine.h"
 
+#include <algorithm>
 #include <utility>
+#include <variant>
 
 #include "engine/batch.h"
 
@@ -24,6 +26,11 @@ void AsyncEngine::Control::let_through() {
 std::size_t AsyncEngine::Control::submits() const {
   const std::lock_guard lock{mutex_};
   return submits_;
+}
+
+std::vector<std::size_t> AsyncEngine::Control::acquires() const {
+  const std::lock_guard lock{mutex_};
+  return acquires_;
 }
 
 AsyncEngine::AsyncEngine(std::unique_ptr<engine::Engine> real, Line line,
@@ -56,6 +63,10 @@ void AsyncEngine::submit(std::size_t, std::span<const core::Command> batch, engi
                          engine::Done done) {
   std::unique_lock lock{control_->mutex_};
   ++control_->submits_;
+  const auto acquires = std::ranges::count_if(batch, [](const core::Command& command) {
+    return std::holds_alternative<core::Acquire>(command.operation);
+  });
+  control_->acquires_.push_back(static_cast<std::size_t>(acquires));
   Task task = make_task(batch, std::move(done));
   if (!control_->held_ && random_() % 100 < line_.inline_percent) {
     lock.unlock();

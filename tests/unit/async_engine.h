@@ -23,6 +23,7 @@ class AsyncEngine : public engine::Engine {
     unsigned inline_percent = 0;  // done before submit() returns
     unsigned lost_percent = 0;    // no answer: applied or not
     base::Duration longest_delay = std::chrono::microseconds{200};
+    base::Duration gather{};
   };
 
   // What the test keeps in its hands; the engine belongs to the client.
@@ -31,6 +32,7 @@ class AsyncEngine : public engine::Engine {
     void hold();  // from now on nothing gets through
     void let_through();
     std::size_t submits() const;
+    std::vector<std::size_t> acquires() const;  // in each batch
 
    private:
     friend class AsyncEngine;
@@ -38,6 +40,7 @@ class AsyncEngine : public engine::Engine {
     std::condition_variable changed_;
     bool held_ = false;
     std::size_t submits_ = 0;
+    std::vector<std::size_t> acquires_;
   };
 
   AsyncEngine(std::unique_ptr<engine::Engine> real, Line line, std::shared_ptr<Control> control);
@@ -45,6 +48,7 @@ class AsyncEngine : public engine::Engine {
 
   const Capabilities& capabilities() const noexcept override { return real_->capabilities(); }
   std::size_t lanes() const noexcept override { return line_.lanes; }
+  base::Duration gather() const noexcept override { return line_.gather; }
   void submit(std::size_t lane, std::span<const core::Command> batch, engine::Patience patience,
               engine::Done done) override;
   int doorbell_fd() const noexcept override { return real_->doorbell_fd(); }

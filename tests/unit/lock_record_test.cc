@@ -50,6 +50,20 @@ TEST_F(LockRecordTest, GrantsAFreeLockForTheWholeTtl) {
   EXPECT_EQ(record_.last_token(), kFloor + kTokenStride - 1);
 }
 
+TEST_F(LockRecordTest, AReleaseWakesOneOfTenThousand) {
+  constexpr std::uint32_t kWaiters = 10'000;
+  for (std::uint32_t i = 1; i <= kWaiters; ++i) {
+    apply(acquire(i));
+    EXPECT_THAT(wakes_, IsEmpty());
+  }
+  for (std::uint32_t i = 1; i <= 50; ++i) {
+    EXPECT_EQ(status(release(i)), Status::released);
+    ASSERT_EQ(wakes_.size(), 1U);
+    EXPECT_EQ(wakes_[0].id, id(i + 1));
+  }
+  EXPECT_EQ(record_.queue().size(), kWaiters - 51);
+}
+
 TEST_F(LockRecordTest, QueuesInOrderAndPushesTheLockToTheFirst) {
   apply(acquire(1));
   now_ += 1s;

@@ -77,6 +77,31 @@ TEST(Outbox, AFreeLaneWithSomethingToSendComesFirst) {
   EXPECT_TRUE(outbox.empty());
 }
 
+TEST(Outbox, ManyAreServedBesideEachOther) {
+  Outbox outbox{2};
+  for (int i = 0; i < 100; ++i) {
+    outbox.push(errand("name " + std::to_string(i), 1));
+  }
+  EXPECT_EQ(outbox.start(0, at(0s)).size(), 50U);
+  EXPECT_EQ(outbox.start(1, at(0s)).size(), 50U);
+}
+
+// A second connection may not be there for it.
+TEST(Outbox, UpkeepHasTheFirstLane) {
+  Outbox outbox{2};
+  outbox.push(errand("a", 1));
+  ASSERT_EQ(outbox.start(0, at(0s)).size(), 1U);
+  outbox.push(errand("b", 2));
+  ASSERT_EQ(outbox.start(1, at(0s)).size(), 1U) << "the first lane is busy";
+  outbox.push(errand("b", 2, core::Renew{}));
+  outbox.finish(1);
+  EXPECT_FALSE(outbox.can_start());
+  outbox.finish(0);
+  EXPECT_EQ(outbox.start(0, at(0s)).size(), 1U);
+  EXPECT_THAT(tenancies(outbox.finish(0)), ElementsAre(2));
+  EXPECT_TRUE(outbox.empty());
+}
+
 TEST(Outbox, BusyLanesShareWhatComes) {
   Outbox outbox{2};
   outbox.push(errand("a", 1));

@@ -188,5 +188,20 @@ TEST(Wish, WhatTheEngineCannotDoIsRefusedWithOneThatCan) {
   EXPECT_TRUE(make_wish("x", {}, poor));
 }
 
+#ifndef HOLDFAST_WITHOUT_REDIS
+TEST(Wish, AnotherStrategyOfTheSameStoreIsNamedFirst) {
+  Capabilities simple = everything();
+  simple.engine = "redis";
+  simple.strategy = "simple";
+  simple.shared = false;
+  const auto wish =
+      make_wish("x", with([](auto& options) { options.mode = Mode::shared; }), simple);
+  ASSERT_FALSE(wish);
+  EXPECT_EQ(wish.error().text,
+            "mode = shared is not supported by redis with strategy=simple; strategy=fair or sqlite "
+            "can do it");
+}
+#endif
+
 }  // namespace
 }  // namespace holdfast::client

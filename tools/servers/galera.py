@@ -1,7 +1,6 @@
 """A node of a Galera cluster of MariaDB. join=PORT: of the node whose fact `cluster` that is; else
 it founds one. Anything that starts with `--` goes to the server as it is."""
 import os
-import socket
 
 from servers import mariadb
 
@@ -9,22 +8,12 @@ run_as = mariadb.run_as
 PROVIDER = "/usr/lib/galera/libgalera_smm.so"
 
 
-def free_ports(count):
-    probes = [socket.socket() for _ in range(count)]
-    for probe in probes:
-        probe.bind(("127.0.0.1", 0))
-    ports = [str(probe.getsockname()[1]) for probe in probes]
-    for probe in probes:
-        probe.close()
-    return ports
-
-
 # The cluster's own lines: group, incremental and full transfer of the state.
 def ports_of(run):
     path = f"{run.dir}/ports"
     if not os.path.exists(path):
         with open(path, "w", encoding="utf-8") as ports:
-            ports.write(" ".join(free_ports(3)))
+            ports.write(" ".join(str(run.free_port()) for _ in range(3)))
     with open(path, encoding="utf-8") as ports:
         return ports.read().split()
 

@@ -40,6 +40,7 @@ struct Board {
   std::array<std::atomic<std::int32_t>, kCounters> held{};
   std::atomic<std::int32_t>& held_by(std::uint32_t process) { return held.at(process % kCounters); }
 
+  std::atomic<std::uint64_t> grants = 0;
   std::atomic<bool> draining = false;  // no new calls; those under way end
   std::array<char, 256> error{};       // why a process could not do its work
   ErrorCode code{};

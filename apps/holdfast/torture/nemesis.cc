@@ -18,6 +18,7 @@ namespace {
 constexpr Duration kShortestPause = 20ms;
 constexpr Duration kLongestPause = 300ms;
 constexpr Duration kAmbush = 50ms;
+constexpr std::uint64_t kLongestBurst = 16;
 
 void add(FaultList& list, Fault fault) {
   if (std::ranges::find(list, fault) == list.end()) {
@@ -61,11 +62,13 @@ Result<FaultList> parse_faults(const std::string& text) {
   return list;
 }
 
-Nemesis::Nemesis(Board& board, Crew& crew, const Line& line, FaultList faults, std::uint64_t seed)
+Nemesis::Nemesis(Board& board, Crew& crew, const Line& line, FaultList faults,
+                 std::uint64_t grants_a_fault, std::uint64_t seed)
     : board_{board},
       crew_{crew},
       line_{line},
       faults_{std::move(faults)},
+      grants_a_fault_{grants_a_fault},
       dice_{seed},
       next_{Clock::now() + kLongestPause} {}
 
@@ -76,6 +79,7 @@ void Nemesis::log(EventKind kind, Fault fault, std::uint32_t process) {
   event.process = process;
   event.time = proof::boot_time();
   board_.log.put(board_.log.take(), event);
+  struck_ += kind == EventKind::fault ? 1 : 0;
 }
 
 Result<void> Nemesis::tick() {
@@ -84,11 +88,19 @@ Result<void> Nemesis::tick() {
   if (broken_ && now >= mend_at_) {
     mend_line();
   }
-  if (faults_.empty() || now < next_) {
+  if (faults_.empty() || now < next_ || is_calm()) {
     return {};
   }
   next_ = now + dice_.between(kShortestPause, kLongestPause);
   return strike();
+}
+
+bool Nemesis::is_calm() {
+  if (burst_ == 0 && board_.grants < struck_ * grants_a_fault_) {
+    return true;
+  }
+  burst_ = burst_ == 0 ? dice_.below(kLongestBurst) : burst_ - 1;
+  return false;
 }
 
 Result<void> Nemesis::strike() {

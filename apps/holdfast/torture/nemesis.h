@@ -20,9 +20,14 @@ Result<FaultList> parse_faults(const std::string& text);
 bool is_of_the_network(proof::Fault fault) noexcept;
 
 // Breaks things at random moments and mends them again, and writes both down.
+//
+// Where every fault costs the others the length of a lease, faults without end
+// leave no time for anything else. So if `grants_a_fault` is given they come in
+// bursts, and after each it is calm until that many locks a fault were granted.
 class Nemesis {
  public:
-  Nemesis(Board& board, Crew& crew, const Line& line, FaultList faults, std::uint64_t seed);
+  Nemesis(Board& board, Crew& crew, const Line& line, FaultList faults,
+          std::uint64_t grants_a_fault, std::uint64_t seed);
 
   // Does what is due; call it often. Fails if no process can be started.
   Result<void> tick();
@@ -38,6 +43,7 @@ class Nemesis {
 
   Duration ttl() const { return Duration{board_.ttl}; }
   void log(proof::EventKind kind, proof::Fault fault, std::uint32_t process);
+  bool is_calm();
   Result<void> strike();
   std::size_t choose_victim();
   Result<void> kill();
@@ -51,6 +57,9 @@ class Nemesis {
   Crew& crew_;
   const Line& line_;
   FaultList faults_;
+  const std::uint64_t grants_a_fault_;
+  std::uint64_t struck_ = 0;
+  std::uint64_t burst_ = 0;  // what is left of it
   Dice dice_;
   Clock::time_point next_;
   std::vector<Stopped> stopped_;

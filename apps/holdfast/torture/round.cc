@@ -110,7 +110,7 @@ Result<void> torment(const Plan& plan, const Line& line, Duration length, std::u
       return tl::unexpected{std::move(started.error())};
     }
   }
-  Nemesis nemesis{board, crew, line, plan.faults, seed};
+  Nemesis nemesis{board, crew, line, plan.faults, plan.grants_a_fault, seed};
   const auto end = std::chrono::steady_clock::now() + length;
   while (std::chrono::steady_clock::now() < end && !board.log.is_nearly_full()) {
     auto fine = crew.look_after();

@@ -21,6 +21,7 @@ struct Plan {
   std::uint32_t threads = 3;
   Duration ttl{};
   FaultList faults;
+  std::uint64_t grants_a_fault = 0;  // at least, over a while; see Nemesis
 };
 
 struct RoundResult {

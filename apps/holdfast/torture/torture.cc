@@ -13,6 +13,7 @@
 #include "duration.h"
 #include "exit_status.h"
 #include "proof/timeline.h"
+#include "secrets.h"
 #include "text.h"
 #include "torture/round.h"
 #include "torture/summary.h"
@@ -114,6 +115,7 @@ Result<Plan> plan_for(const Options& options, const std::string& url, const Line
     return tl::unexpected{std::move(faults.error())};
   }
   plan.faults = *std::move(faults);
+  plan.grants_a_fault = options.min_faults == 0 ? 0 : options.min_grants / options.min_faults;
   return plan;
 }
 
@@ -250,10 +252,13 @@ void register_torture(CommandLine& line, const Context& context) {
               [options](const std::string& value) {
                 return torture::read_number(value, 0, 1'000'000'000, options->min_grants);
               })
-      .option("--min-faults", "N", "Go on, however long, until so many faults were injected",
-              [options](const std::string& value) {
-                return torture::read_number(value, 0, 1'000'000, options->min_faults);
-              })
+      .option(
+          "--min-faults", "N",
+          "Go on, however long, until so many faults were injected; with --min-grants they come "
+          "in bursts, in that proportion to the grants",
+          [options](const std::string& value) {
+            return torture::read_number(value, 0, 1'000'000, options->min_faults);
+          })
       .option("--at-most", "DURATION", "End after that, though there were fewer",
               into(options->at_most))
       .option("--ttl", "DURATION", "Of the leases; default 500ms or what the store needs",

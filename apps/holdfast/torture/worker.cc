@@ -192,6 +192,7 @@ class Worker {
       return;
     }
     token_ = result->token().value_or(0);
+    ++board_.grants;
     Event granted = event(EventKind::granted);
     // The time was read before what remains is: the claim is never too long.
     granted.value = (granted.time + result->remaining()).count();

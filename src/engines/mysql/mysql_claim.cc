@@ -4,6 +4,7 @@
 
 #include "base/ids.h"
 #include "engines/mysql/mysql_claim_statement.h"
+#include "engines/mysql/mysql_features.h"
 #include "engines/relational/job_table.h"
 
 namespace holdfast::engines {
@@ -160,11 +161,8 @@ Result<ClaimedJobs> in_own_transaction(MYSQL* connection, Claim& claim, SkipLock
 }  // namespace
 
 SkipLocked skips_locked(st_mysql* connection) {
-  constexpr unsigned long kMariadb = 100600;  // NOLINT: the library's type
-  constexpr unsigned long kMysql = 80001;     // NOLINT
-  const auto version = mysql_get_server_version(connection);
-  const auto since = mariadb_connection(connection) != 0 ? kMariadb : kMysql;
-  return version >= since ? SkipLocked::yes : SkipLocked::no;
+  return MysqlFeatures::of(mysql_get_server_info(connection)).skip_locked ? SkipLocked::yes
+                                                                          : SkipLocked::no;
 }
 
 Result<ClaimedJobs> claim_jobs(st_mysql* connection, const JobTable& table, std::uint32_t at_most,

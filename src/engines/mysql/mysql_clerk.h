@@ -4,6 +4,7 @@
 #include <holdfast/inspect.h>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -58,6 +59,8 @@ class MysqlClerk {
   Result<bool> try_to_make_fence(std::string_view name, std::uint64_t token);
   void examine(std::vector<Finding>& findings);
   void examine_settings(std::vector<Finding>& findings);
+  void examine_replication(std::vector<Finding>& findings);
+  std::string ask_first(std::initializer_list<const char*> names);
   void examine_speed(std::vector<Finding>& findings);
   void examine_doorbell(std::vector<Finding>& findings);
 

@@ -5,6 +5,7 @@
 
 #include "engine/credentials.h"
 #include "engines/mysql/mysql_clerk.h"
+#include "engines/mysql/mysql_features.h"
 
 namespace holdfast::engines {
 namespace {
@@ -14,6 +15,15 @@ using Level = Finding::Level;
 std::string in_words(base::Duration time) {
   return std::to_string(std::chrono::duration_cast<std::chrono::microseconds>(time).count()) +
          " us";
+}
+
+// What we make use of, where it is there.
+std::string in_words(const MysqlFeatures& features) {
+  const auto has = [](bool there, const char* what) {
+    return std::string{there ? "" : "no "} + what;
+  };
+  return has(features.returning, "RETURNING") + ", " + has(features.nowait, "NOWAIT") + ", " +
+         has(features.skip_locked, "SKIP LOCKED");
 }
 
 base::Duration median_of(std::vector<base::Duration> times) {
@@ -42,11 +52,13 @@ std::vector<Finding> MysqlClerk::doctor() {
 
 void MysqlClerk::examine(std::vector<Finding>& findings) {
   const std::string version = session_.server_version();
-  const bool maria = version.find("MariaDB") != std::string::npos;
+  const MysqlFeatures features = MysqlFeatures::of(version);
   findings.push_back({.level = Level::ok,
                       .topic = "server",
-                      .text = (maria ? "" : "MySQL ") + version + ", strategy lease",
+                      .text = (features.mariadb ? "" : "MySQL ") + version + ", strategy lease",
                       .advice = ""});
+  findings.push_back(
+      {.level = Level::ok, .topic = "features", .text = in_words(features), .advice = ""});
   if (options_.tls == MysqlOptions::Tls::unverified) {
     findings.push_back(
         {.level = Level::warning,
@@ -118,11 +130,15 @@ void MysqlClerk::examine_settings(std::vector<Finding>& findings) {
                         .text = "the server accepts no writes",
                         .advice = "use the URL of the primary"});
   }
-  const auto isolation =
-      ask("SHOW VARIABLES WHERE Variable_name IN ('tx_isolation','transaction_isolation')");
-  findings.push_back({.level = isolation ? Level::ok : Level::warning,
+  const auto isolation = ask_first({"@@global.transaction_isolation", "@@global.tx_isolation"});
+  findings.push_back({.level = Level::ok,
                       .topic = "isolation",
-                      .text = "our sessions use READ COMMITTED whatever the default is",
+                      .text = "our sessions use READ COMMITTED; the default is " + isolation,
+                      .advice = ""});
+  findings.push_back({.level = Level::ok,
+                      .topic = "wait_timeout",
+                      .text = "our connections may be idle for an hour; others for " +
+                              ask_first({"@@global.wait_timeout"}) + " s",
                       .advice = ""});
   const auto flush = ask("SELECT @@global.innodb_flush_log_at_trx_commit");
   if (flush && *flush != "1") {
@@ -144,15 +160,38 @@ void MysqlClerk::examine_settings(std::vector<Finding>& findings) {
                        ? ""
                        : "write max_skew=500ms, or more than their clocks may be apart"});
   }
+  examine_replication(findings);
+}
+
+void MysqlClerk::examine_replication(std::vector<Finding>& findings) {
   const auto replicas =
       ask("SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE COMMAND LIKE 'Binlog Dump%'");
-  if (replicas && *replicas != "0") {
-    findings.push_back({.level = Level::warning,
+  if (!replicas || *replicas == "0") {
+    findings.push_back({.level = Level::ok,
                         .topic = "replication",
-                        .text = *replicas + " replicas: a fail-over to one can forget grants "
-                                            "unless replication is semi-synchronous",
-                        .advice = "check fencing tokens where the data is; see docs/fencing.md"});
+                        .text = "no replica, as far as this user may see (PROCESS shows all)",
+                        .advice = ""});
+    return;
   }
+  const std::string waits =
+      ask_first({"@@global.rpl_semi_sync_source_enabled", "@@global.rpl_semi_sync_master_enabled"});
+  const bool semi = waits == "1";
+  findings.push_back(
+      {.level = semi ? Level::ok : Level::warning,
+       .topic = "replication",
+       .text = *replicas + (semi ? " replicas, semi-synchronous: one has a grant before we do"
+                                 : " replicas, asynchronous: a fail-over can forget grants"),
+       .advice = semi ? "" : "check fencing tokens where the data is; see docs/fencing.md"});
+}
+
+// Of a variable that has one name here and another there.
+std::string MysqlClerk::ask_first(std::initializer_list<const char*> names) {
+  for (const char* name : names) {
+    if (auto value = ask(std::string{"SELECT "} + name)) {
+      return *std::move(value);
+    }
+  }
+  return "unknown";
 }
 
 void MysqlClerk::examine_speed(std::vector<Finding>& findings) {

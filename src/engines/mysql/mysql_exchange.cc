@@ -5,6 +5,7 @@
 
 #include "engine/batch.h"
 #include "engines/mysql/mysql_doorbell.h"
+#include "engines/mysql/mysql_features.h"
 
 namespace holdfast::engines {
 namespace {
@@ -226,9 +227,9 @@ bool MysqlExchange::on_reply() {
 // has answered, or replay it and forget how many rows it changed. There only what is read inside
 // a transaction counts, once that has been committed.
 bool MysqlExchange::on_connected() {
-  const std::string version = session_.server_version();
-  on_mariadb_ = version.find("MariaDB") != std::string::npos;
-  has_nowait_ = on_mariadb_ || !version.starts_with("5.");
+  const MysqlFeatures features = MysqlFeatures::of(session_.server_version());
+  on_mariadb_ = features.mariadb;
+  has_nowait_ = features.nowait;
   has_returning_ = false;
   trusts_autocommit_ = false;
   if (!context_.options.returning) {
@@ -239,11 +240,9 @@ bool MysqlExchange::on_connected() {
 }
 
 bool MysqlExchange::on_survey() {
-  const std::string version = session_.server_version();
   const MysqlReply& wsrep = session_.replies().back();
   trusts_autocommit_ = wsrep.rows() == 0 || wsrep.cell(0, 1) != "ON";
-  has_returning_ = trusts_autocommit_ && on_mariadb_ && !version.starts_with("10.3.") &&
-                   !version.starts_with("10.4.");
+  has_returning_ = trusts_autocommit_ && MysqlFeatures::of(session_.server_version()).returning;
   return start_window();
 }
 

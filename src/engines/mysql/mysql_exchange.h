@@ -85,6 +85,7 @@ class MysqlExchange : public engine::Conversation {
     std::size_t command;
     MysqlSql::Wish::Kind kind;
     base::Duration ttl{};
+    bool has_row = false;
   };
   enum class Answer : std::uint8_t { verdicts, rows, read, exchanged, requeued };
 

@@ -10,8 +10,6 @@ namespace holdfast::engines {
 using core::Status;
 using Kind = MysqlSql::Wish::Kind;
 
-namespace {}  // namespace
-
 // Fills asked_, one a wish.
 std::vector<MysqlSql::Wish> MysqlExchange::make_wishes() {
   std::vector<MysqlSql::Wish> wishes;
@@ -19,8 +17,9 @@ std::vector<MysqlSql::Wish> MysqlExchange::make_wishes() {
   const auto add = [&](Line& line, std::size_t command, const core::RequestId& id, Kind kind,
                        base::Duration ttl = {}) {
     line.risked = true;
-    asked_.push_back({&line, command, kind, ttl});
-    wishes.push_back({line.name, id, kind, ttl});
+    const bool has_row = kind != Kind::take || known_.contains(line.name);
+    asked_.push_back({&line, command, kind, ttl, has_row});
+    wishes.push_back({line.name, id, kind, ttl, has_row});
   };
   for (Line& line : window_) {
     line.risked = false;
@@ -167,7 +166,7 @@ void MysqlExchange::on_exchanged(const MysqlReply& reply) {
 
 void MysqlExchange::judge(std::size_t wish, const MysqlVerdict& verdict) {
   const Asked& asked = asked_[wish];
-  const bool was_there = asked.kind == Kind::take || verdict.version > 1;
+  const bool was_there = !asked.has_row || verdict.version > 1;
   if (verdict.mark == mark_ + wish && was_there) {
     fulfil(wish, verdict.last_token - (core::kTokenStride - 1),
            asked.kind == Kind::prolong ? verdict.ttl : asked.ttl);
@@ -175,7 +174,7 @@ void MysqlExchange::judge(std::size_t wish, const MysqlVerdict& verdict) {
 }
 
 void MysqlExchange::fulfil(std::size_t wish, std::uint64_t token, base::Duration lease_for) {
-  const auto& [line, command, kind, ttl] = asked_[wish];
+  const auto& [line, command, kind, ttl, has_row] = asked_[wish];
   known_.add(line->name);
   switch (kind) {
     case Kind::give_back:

@@ -9,7 +9,9 @@
 
 #include "core/lock_record.h"
 
-// A lock record as a row of a table, the same on every SQL store.
+// A lock record as a row of the lock table. PostgreSQL has its own form of it
+// (relational/lock_row.h), with columns that may be empty: here they have fixed
+// lengths, which InnoDB changes in place.
 namespace holdfast::engines {
 
 // A lock with the people in it.

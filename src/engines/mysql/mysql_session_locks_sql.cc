@@ -1,7 +1,7 @@
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 
+#include "engines/mysql/mysql_features.h"
 #include "engines/mysql/mysql_session_locks.h"
 #include "engines/mysql/mysql_sql.h"
 #include "engines/relational/odd_bytes.h"
@@ -41,17 +41,6 @@ std::string beacon_name(const std::string& number) {
 
 std::string micros(base::Duration time) {
   return std::to_string(std::chrono::floor<std::chrono::microseconds>(time).count());
-}
-
-bool is_mariadb(std::string_view version) {
-  return version.find("MariaDB") != std::string_view::npos;
-}
-
-// 5.7 knows no NOWAIT.
-bool has_nowait(std::string_view version) {
-  int major = 0;
-  std::from_chars(version.data(), version.data() + version.size(), major);
-  return is_mariadb(version) || major >= 8;
 }
 
 std::string patience(std::string_view seconds) {
@@ -100,9 +89,9 @@ std::string MysqlSessionSql::try_lock(const relational::Wanted& wanted,
   }
   const std::string key = hex_key(wanted.key);
   if (strategy_ == "upsert") {
-    return patience(is_mariadb(version) ? "0" : "1") + ";" + upsert(key);
+    return patience(MysqlFeatures::of(version).mariadb ? "0" : "1") + ";" + upsert(key);
   }
-  return patience("1") + ";" + select(key) + (has_nowait(version) ? " NOWAIT" : "");
+  return patience("1") + ";" + select(key) + (MysqlFeatures::of(version).nowait ? " NOWAIT" : "");
 }
 
 std::string MysqlSessionSql::await_lock(const relational::Wanted& wanted) const {

@@ -33,6 +33,7 @@ class MysqlSql {
     core::RequestId request;
     Kind kind = Kind::take;
     core::Duration ttl{};  // to take
+    bool has_row = false;  // most likely; if not, nothing is taken
   };
   // Takes the locks that are plainly free, creating their rows if need be; ends
   // or prolongs the grants that stand plainly. The row of each wish that came

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <utility>
 
+#include "engine/credentials.h"
 #include "engines/redis/redis_errors.h"
 
 namespace holdfast::engines {
@@ -83,6 +84,11 @@ Result<void> RedisConnector::ask_sentinel(short ready) {
     next_sentinel();
     return fail(ErrorCode::unavailable,
                 "the sentinel does not know a master called " + options_.master);
+  }
+  if (!options_.access.tls && !options_.access.insecure && !engine::is_loopback(found.host)) {
+    return fail(ErrorCode::invalid_argument,
+                "the sentinels name a master on another machine (" + found.text() +
+                    "): add tls=true, or insecure=true if the network is trusted");
   }
   master_ = std::move(found);
   return {};

@@ -134,7 +134,7 @@ std::vector<Finding> RedisEngine::doctor() {
   std::vector<Finding> findings{
       about_version(facts), about_eviction(facts), about_persistence(facts),
       about_replicas(facts, options_.wait_replicas), about_secrecy(options_)};
-  findings.push_back(check_clock());
+  check_clock(findings);
   findings.push_back(check_scripts());
   findings.push_back(bell_->is_listening()
                          ? ok("doorbell", "we are told at once")
@@ -144,12 +144,14 @@ std::vector<Finding> RedisEngine::doctor() {
 }
 
 // The clock and how long an answer takes.
-Finding RedisEngine::check_clock() {
+void RedisEngine::check_clock(std::vector<Finding>& findings) {
   const base::Time before = base::BootClock::now();
   const auto time = ask(words({"TIME"}));
   const base::Duration took = base::BootClock::now() - before;
   if (!time || time->items.size() != 2) {
-    return problem("clock", time ? "no answer to TIME" : time.error().text, "allow TIME");
+    findings.push_back(
+        problem("clock", time ? "no answer to TIME" : time.error().text, "allow TIME"));
+    return;
   }
   const std::int64_t theirs =
       std::atoll(time->items[0].text.c_str()) * 1'000'000 + std::atoll(time->items[1].text.c_str());
@@ -157,14 +159,15 @@ Finding RedisEngine::check_clock() {
       std::abs(theirs - static_cast<std::int64_t>(base::wall_microseconds()));
   const auto micros = std::chrono::duration_cast<std::chrono::microseconds>(took).count();
   const std::string text = "an answer takes " + std::to_string(micros) + " us";
-  if (apart > kSkew) {
-    return warning(
-        "clock",
-        text + "; its clock is " + std::to_string(apart / 1'000'000) + " s apart from ours",
-        "leases do not mind; tokens start at its clock: never set it back");
-  }
-  return took > kSlow ? warning("latency", text, "bring the server closer, or use longer ttls")
-                      : ok("latency", text);
+  const std::string skew = std::to_string(apart / 1'000) + " ms apart from ours";
+  findings.push_back(apart > kSkew
+                         ? warning("clock", skew,
+                                   "leases do not mind; tokens start at its clock: never set it "
+                                   "back")
+                         : ok("clock", skew + "; only the server's decides"));
+  findings.push_back(took > kSlow
+                         ? warning("latency", text, "bring the server closer, or use longer ttls")
+                         : ok("latency", text));
 }
 
 // A lock that nobody else uses, taken and given back.

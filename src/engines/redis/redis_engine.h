@@ -59,7 +59,7 @@ class RedisEngine : public engine::Engine {
   Result<std::vector<LockInfo>> describe(std::span<const std::string> keys);
   RedisOptions value_names() const;  // keys of values in place of keys of locks
   Result<RespValue> call_on_value(const core::ValueWrite* write, const std::string& key);
-  Finding check_clock();
+  void check_clock(std::vector<Finding>& findings);
   Finding check_scripts();
 
   const RedisOptions options_;

@@ -17,7 +17,7 @@ class KnownNames {
   static std::size_t hash_of(std::string_view name) { return std::hash<std::string_view>{}(name); }
   std::size_t place_of(std::string_view name) const { return hash_of(name) % hashes_.size(); }
 
-  std::array<std::size_t, 4096> hashes_{};
+  std::array<std::size_t, 16384> hashes_{};
 };
 
 }  // namespace holdfast::engines::relational

@@ -41,9 +41,14 @@ engine::Task<ZookeeperRecipe::Holding> ZookeeperRecipe::holding(std::string dir)
   const auto [record, listed] = co_await both;
   const bool simple = options_.strategy == ZookeeperOptions::Strategy::simple;
   if (simple) {
-    const auto waiting = co_await badges_of(dir);
+    const auto holder = PartyNote::parse(record.text);
+    std::string guid = record.ok() && holder ? holder->guid : "";
+    const auto waiting = co_await badges_of(dir, guid);
     for (const std::string& badge : waiting) {
-      now.queue.push_back({.name = badges() + "/" + badge, .guid = ""});
+      now.queue.push_back({.name = badge, .guid = ""});
+    }
+    if (record.ok()) {
+      now.holders.push_back({.name = "", .guid = std::move(guid)});  // the lock's node itself
     }
   }
   if (listed.status == ZookeeperStatus::no_node) {
@@ -57,7 +62,6 @@ engine::Task<ZookeeperRecipe::Holding> ZookeeperRecipe::holding(std::string dir)
   now.version = record.version;
   now.note = LockNote::parse(record.text);
   if (simple) {
-    now.holders.emplace_back();  // the lock's node itself
     co_return now;
   }
   for (LockNode& node : lock_nodes(options_.layout, listed.children)) {
@@ -181,19 +185,27 @@ engine::Task<Outcome> ZookeeperRecipe::revoke(std::string dir, core::Revoke want
     std::vector<ZookeeperOperation> steps;
     for (const LockNode& node : now.holders) {
       guids.insert(node.guid);
-      std::string path = node.name.empty() ? dir : dir + "/" + node.name;
-      if (wanted.now) {
-        steps.push_back({.what = ZookeeperOperation::What::remove, .path = std::move(path)});
-        continue;
+      std::vector<std::string> paths{node.name.empty() ? dir : dir + "/" + node.name};
+      if (node.name.empty() && !node.guid.empty()) {
+        paths.push_back(badge_of(dir, node.guid));
       }
-      const ZookeeperReply got = co_await session_->get(path);
-      auto note = PartyNote::parse(got.text);
-      if (note) {
-        note->revoked = true;
+      for (const std::string& path : paths) {
+        const ZookeeperReply got = co_await session_->get(path);
+        if (!got.ok() && path != paths.front()) {
+          continue;
+        }
+        if (wanted.now) {
+          steps.push_back({.what = ZookeeperOperation::What::remove, .path = path});
+          continue;
+        }
+        auto note = PartyNote::parse(got.text);
+        if (note) {
+          note->revoked = true;
+        }
+        steps.push_back({.what = ZookeeperOperation::What::set,
+                         .path = path,
+                         .data = note ? note->text() : std::string{kCuratorsRevoke}});
       }
-      steps.push_back({.what = ZookeeperOperation::What::set,
-                       .path = std::move(path),
-                       .data = note ? note->text() : std::string{kCuratorsRevoke}});
     }
     const auto count = static_cast<std::uint32_t>(guids.size());
     if (steps.empty()) {

@@ -64,10 +64,15 @@ engine::Task<Outcome> ZookeeperRecipe::enqueue_permits(std::string dir, core::Ac
       co_return zookeeper_failure(made);
     }
     const auto token = zookeeper_token(made.czxid);
-    change(wanted.id, [&path = made.text, &token](Place& place) {
+    const bool kept = change(wanted.id, [&path = made.text, &token](Place& place) {
       place.path = path;
       place.token = token.value_or(0);
     });
+    if (!kept) {  // its time was up, or its session over, before it was made
+      std::vector<std::string> unwanted{made.text};
+      discard(std::move(unwanted));
+      co_return plain(Status::not_held);
+    }
     if (!listed.ok()) {
       co_return zookeeper_failure(listed);
     }
@@ -192,10 +197,14 @@ engine::Task<Outcome> ZookeeperRecipe::take_leases(std::string dir, Step step, P
     steps.push_back({.what = ZookeeperOperation::What::remove, .path = place.path});
     const ZookeeperReply taken = co_await session_->multi(std::move(steps));
     if (taken.ok()) {
-      change(step.id, [&](Place& found) {
+      const bool kept = change(step.id, [&](Place& found) {
         found.leases = taken.created;
         found.path.clear();
       });
+      if (!kept) {
+        std::vector<std::string> unwanted = taken.created;
+        discard(std::move(unwanted));
+      }
       co_return granted(step.id, step.started);
     }
     if (taken.status == ZookeeperStatus::outcome_unknown) {
@@ -229,7 +238,7 @@ bool ZookeeperRecipe::has_leases(const core::RequestId& id) {
 
 engine::Task<Outcome> ZookeeperRecipe::look_permits(Place place, Step step) {
   std::vector<ZookeeperOperation> checks;
-  for (const std::string& path : place.leases.empty() ? std::vector{place.path} : place.leases) {
+  for (const std::string& path : title(place)) {
     checks.push_back({.path = path});
   }
   ZookeeperPair both{session_->multi(std::move(checks)), session_->children(place.dir)};

@@ -14,6 +14,7 @@ constexpr std::size_t kMaxKnown = 1024;
 constexpr Duration kRetry = std::chrono::milliseconds{500};
 // Only what is held for long is watched for a revocation: it is a read more.
 constexpr Duration kGuardAfter = std::chrono::milliseconds{200};
+constexpr int kDiscards = 10;
 
 }  // namespace
 
@@ -87,6 +88,17 @@ void ZookeeperRecipe::forget(const core::RequestId& id) {
     agenda_.erase({found->second.due, id});
     places_.erase(found);
   }
+}
+
+std::vector<std::string> ZookeeperRecipe::title(const Place& place) {
+  std::vector<std::string> paths = place.leases;
+  if (paths.empty()) {
+    paths.push_back(place.path);
+  }
+  if (!place.badge.empty()) {
+    paths.push_back(place.badge);
+  }
+  return paths;
 }
 
 base::Time ZookeeperRecipe::ends(const Place& place) const {
@@ -309,6 +321,28 @@ ZookeeperRecipe::Due ZookeeperRecipe::take_due(base::Time now) {
 
 engine::Detached ZookeeperRecipe::give_up(core::RequestId id) {
   co_await release(id);
+}
+
+bool ZookeeperRecipe::is_stopping() {
+  const std::lock_guard lock{mutex_};
+  return stopping_;
+}
+
+engine::Detached ZookeeperRecipe::discard(std::vector<std::string> paths) {
+  for (int attempt = 0; attempt < kDiscards; ++attempt) {
+    std::vector<ZookeeperOperation> steps;
+    for (const std::string& path : paths) {
+      steps.push_back({.what = ZookeeperOperation::What::remove, .path = path});
+    }
+    const ZookeeperReply removed = co_await session_->multi(std::move(steps));
+    const bool lost = removed.status == ZookeeperStatus::outcome_unknown ||
+                      removed.status == ZookeeperStatus::unavailable;
+    if (!lost || is_stopping()) {
+      co_return;
+    }
+    // Beyond that the session is over, and they with it.
+    co_await connection(base::BootClock::now() + session_->negotiated());
+  }
 }
 
 }  // namespace holdfast::engines

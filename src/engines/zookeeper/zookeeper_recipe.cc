@@ -176,10 +176,15 @@ engine::Task<Outcome> ZookeeperRecipe::enqueue(std::string dir, core::Acquire wa
       co_return zookeeper_failure(made);
     }
     const auto token = zookeeper_token(made.czxid);
-    change(wanted.id, [&path = made.text, &token](Place& place) {
+    const bool kept = change(wanted.id, [&path = made.text, &token](Place& place) {
       place.path = path;
       place.token = token.value_or(0);
     });
+    if (!kept) {  // its time was up, or its session over, before it was made
+      std::vector<std::string> unwanted{made.text};
+      discard(std::move(unwanted));
+      co_return plain(Status::not_held);
+    }
     if (!token) {
       co_return co_await leave(wanted.id, out_of_tokens());
     }
@@ -297,11 +302,18 @@ engine::Task<Outcome> ZookeeperRecipe::look(core::RequestId id, Beat beat) {
   if (place->shape.mode == Mode::permits) {
     co_return co_await look_permits(*place, step);
   }
-  std::vector<ZookeeperOperation> checks{{.path = place->path}};
+  std::vector<ZookeeperOperation> checks;
+  for (const std::string& path : title(*place)) {
+    checks.push_back({.path = path});
+  }
   ZookeeperPair both{session_->multi(std::move(checks)), session_->children(place->dir)};
   auto [alive, listed] = co_await both;
   if (alive.status == ZookeeperStatus::no_node) {
     forget(id);
+    if (!place->badge.empty()) {
+      std::vector<std::string> unwanted{place->badge};
+      discard(std::move(unwanted));
+    }
     co_return plain(Status::not_held);
   }
   if (!alive.ok()) {
@@ -318,8 +330,11 @@ engine::Task<Outcome> ZookeeperRecipe::look(core::RequestId id, Beat beat) {
 
 engine::Task<Outcome> ZookeeperRecipe::release(core::RequestId id) {
   auto place = find(id);
-  if (place && place->path.empty() && options_.strategy == ZookeeperOptions::Strategy::simple) {
-    co_return co_await leave_simple(id, *place);
+  if (place && options_.strategy == ZookeeperOptions::Strategy::simple) {
+    if (place->path.empty()) {
+      co_return co_await leave_simple(id, *place);
+    }
+    co_return co_await give_back_simple(id, place->dir);
   }
   if (place && place->path.empty() && place->leases.empty()) {
     const bool there = co_await recall(id);
@@ -414,11 +429,18 @@ engine::Task<Outcome> ZookeeperRecipe::requeue(std::string dir, core::Requeue wa
   ZookeeperPair both{session_->get(moved.created.front()), session_->children(dir)};
   auto [mine, listed] = co_await both;
   const auto token = zookeeper_token(mine.czxid);
-  change(next.id, [&](Place& place) {
+  const bool kept = change(next.id, [&](Place& place) {
     place.path = moved.created.front();
     place.token = token.value_or(0);
   });
   Outcome outcome;
+  if (!kept) {
+    std::vector<std::string> unwanted{moved.created.front()};
+    discard(std::move(unwanted));
+    outcome.status = Status::not_held;
+    outcome.gave_back = true;
+    co_return outcome;
+  }
   if (!mine.ok() || !listed.ok()) {
     change(next.id, [&](Place& place) { place.path.clear(); });  // its token is not known
     co_return zookeeper_failure(mine.ok() ? listed : mine);
@@ -581,9 +603,7 @@ engine::Task<engine::Outcomes> ZookeeperRecipe::renew(std::vector<core::RequestI
     if (!place || place->ending || !place->held) {
       continue;
     }
-    const std::vector<std::string> paths =
-        place->leases.empty() ? std::vector{place->path} : place->leases;
-    for (const std::string& path : paths) {
+    for (const std::string& path : title(*place)) {
       // A revocation is a write to the node.
       checks.push_back({.path = path, .version = 0});
       owners.push_back(i);

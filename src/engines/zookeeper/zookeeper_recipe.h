@@ -69,7 +69,7 @@ class ZookeeperRecipe {
     Duration window{};
     std::string path = {};                 // its node in the queue; empty: perhaps there is none
     std::vector<std::string> leases = {};  // a semaphore's permits, once it holds them
-    std::string badge = {};                // strategy=simple: a node that shows that it waits
+    std::string badge = {};                // strategy=simple: a node named after the request
     std::uint64_t token = 0;
     base::Time beat{};  // send time of what last proved that our session lives
     base::Time due{};   // its date in the agenda
@@ -82,6 +82,8 @@ class ZookeeperRecipe {
     std::int32_t version = 0;
     LockNote note;
   };
+  // The nodes without which it holds nothing.
+  static std::vector<std::string> title(const Place& place);
   // A request's next step: what its caller wants of it.
   struct Step {
     core::RequestId id;
@@ -131,11 +133,14 @@ class ZookeeperRecipe {
 
   // zookeeper_simple.cc
   engine::Task<core::Outcome> take_simple(std::string dir, Step step);
+  engine::Task<core::Outcome> enter_simple(std::string dir, Step step, std::int64_t czxid);
   engine::Task<core::Outcome> leave_simple(core::RequestId id, Place place);
-  engine::Task<bool> put_on_badge(core::RequestId id, std::string dir);
-  engine::Detached take_off_badge(std::string badge);
+  engine::Task<core::Outcome> give_back_simple(core::RequestId id, std::string dir);
+  engine::Task<ZookeeperReply> make_parents_simple(std::string dir);
+  engine::Task<bool> put_on_badge(core::RequestId id, std::string badge);
   std::string badges() const { return options_.root + "/%waiting"; }
-  engine::Task<std::vector<std::string>> badges_of(std::string dir);
+  std::string badge_of(const std::string& dir, const std::string& guid) const;
+  engine::Task<std::vector<std::string>> badges_of(std::string dir, std::string holder);
 
   // zookeeper_admin.cc
   engine::Task<core::Outcome> revoke(std::string dir, core::Revoke revoke);
@@ -178,6 +183,9 @@ class ZookeeperRecipe {
   engine::Detached watch_own(core::RequestId id);
   engine::Detached follow_up(core::RequestId id);
   engine::Detached give_up(core::RequestId id);
+  // Nodes that were made for a place that is no longer wanted: all or none of them go.
+  engine::Detached discard(std::vector<std::string> paths);
+  bool is_stopping();
   void remember(const std::string& dir, Known known);
   void run();
   void wait(std::unique_lock<std::mutex>& lock, base::Time now);
