@@ -4,6 +4,7 @@
 #include <csignal>
 
 #include "apps/command.h"
+#include "support/given_time.h"
 
 namespace holdfast::test {
 namespace {
@@ -100,9 +101,11 @@ TEST_F(RunLossLongRun, WithoutRenewalComesAfterOneTtl) {
 }
 
 TEST_F(RunLossLongRun, WithRenewalDoesNotComeByItself) {
-  Process holder = start(run("x", {"--ttl", "2s"}, "touch \"$DIR/in\"; sleep 4; exit 7"));
-  ASSERT_TRUE(appears("in"));
-  EXPECT_EQ(holder.wait(), 7);
+  given_time([&](int scale) {
+    Process holder = start(run("x", {"--ttl", std::to_string(2 * scale) + "s"},
+                               "sleep " + std::to_string(4 * scale) + "; exit 7"));
+    EXPECT_EQ(holder.wait(2 * kPatience + std::chrono::seconds{4 * scale}), 7) << holder.err();
+  });
 }
 
 TEST_F(RunLoss, MayBeIgnored) {

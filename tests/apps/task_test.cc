@@ -5,6 +5,7 @@
 
 #include "apps/command.h"
 #include "base/ids.h"
+#include "support/given_time.h"
 #include "support/needs.h"
 #include "support/server.h"
 
@@ -134,10 +135,13 @@ TEST_F(Task, AfterACrashAnotherRunsAndTheRecordTells) {
 }
 
 TEST_F(Task, EndsTheCommandBeforeAtMostIsOver) {
-  const Called late = call(task({"--at-most", "500ms"}, "sleep 60"));
-  EXPECT_EQ(late.status, 76);
-  EXPECT_NE(late.err.find("--at-most"), std::string::npos) << late.err;
-  EXPECT_EQ(last("status"), "lost");
+  given_time([&](int scale) {
+    const std::string at_most = std::to_string(500 * scale) + "ms";
+    const Called late = call(task({"--at-most", at_most}, "sleep 60"));
+    EXPECT_EQ(late.status, 76);
+    EXPECT_NE(late.err.find("--at-most"), std::string::npos) << late.err;
+    EXPECT_EQ(last("status"), "lost");
+  });
 }
 
 TEST_F(Task, ACommandThatCannotRunIsFoundBeforeAnythingIsLocked) {

@@ -6,6 +6,7 @@
 
 #include "support/eventually.h"
 #include "support/fault_proxy.h"
+#include "support/free_port.h"
 #include "support/loopback.h"
 
 namespace holdfast::test {
@@ -224,12 +225,7 @@ TEST_F(AFaultProxy, CutsInsteadOfTheReply) {
 }
 
 TEST_F(AFaultProxy, ATargetThatIsNotThereLooksLikeABrokenConnection) {
-  std::uint16_t free_port = 0;
-  {
-    const EchoServer gone;
-    free_port = gone.port();
-  }
-  const auto broken = proxy_to(free_port);
+  const auto broken = proxy_to(free_port());
   Dialer dialer{broken->port()};
   EXPECT_EQ(dialer.ending(), "reset");
 }

@@ -14,9 +14,10 @@ namespace holdfast::engines {
 namespace {
 
 constexpr std::size_t kMaxPrefix = 32;
+constexpr std::size_t kMaxName = 56;  // the server's 64, less what we may hang on
 
-bool is_plain_identifier(std::string_view text) {
-  return !text.empty() && text.size() <= kMaxPrefix &&
+bool is_plain_identifier(std::string_view text, std::size_t longest) {
+  return !text.empty() && text.size() <= longest &&
          std::all_of(text.begin(), text.end(), [](unsigned char c) {
            return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
                   c == '_';
@@ -31,7 +32,7 @@ Result<void> check(const MysqlOptions& options) {
   if (options.database.find('\0') != std::string::npos) {
     return fail(ErrorCode::invalid_argument, "a database's name cannot contain a zero byte");
   }
-  if (!is_plain_identifier(options.prefix)) {
+  if (!is_plain_identifier(options.prefix, kMaxPrefix)) {
     return fail(ErrorCode::invalid_argument,
                 "the option 'prefix' takes 1 to 32 letters, digits and underscores");
   }
@@ -58,9 +59,9 @@ Result<void> read_classic(MysqlOptions& options, engine::Query& query) {
   }
   const auto read = [&](const std::string& option, std::string& name) -> Result<void> {
     name = query.text(option);
-    if (!name.empty() && !is_plain_identifier(name)) {
+    if (!name.empty() && !is_plain_identifier(name, kMaxName)) {
       return fail(ErrorCode::invalid_argument,
-                  "the option '" + option + "' takes 1 to 32 letters, digits and underscores");
+                  "the option '" + option + "' takes 1 to 56 letters, digits and underscores");
     }
     return {};
   };
