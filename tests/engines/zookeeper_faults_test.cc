@@ -1,14 +1,21 @@
 // What happens on the way to ZooKeeper, and who may do what there.
+#pragma GCC diagnostic ignored "-Wzero-as-null-pointer-constant"  // GCC's own code for coroutines
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <holdfast/holdfast.h>
 
+#include <atomic>
 #include <future>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/ids.h"
+#include "engine/task.h"
+#include "engine/url.h"
+#include "engines/zookeeper/zookeeper_session.h"
 #include "support/engine_driver.h"
 #include "support/eventually.h"
 #include "support/fault_proxy.h"
@@ -220,6 +227,52 @@ TEST_F(ZookeeperFaults, AnAcquireThatIsGivenUpMidwayLeavesNoNode) {
     ASSERT_TRUE(eventually(given_up));
     EXPECT_TRUE(eventually([&] { return nodes_of(*other, name) == 0; })) << name;
     EXPECT_EQ(submit(*other, name, acquire(1000 + number)).status, Status::granted) << name;
+  }
+}
+
+// kazoo's own do not see ours.
+TEST_F(ZookeeperFaults, KazoosLayoutSaysThatItHasNoSemaphores) {
+  Client client = Client::open(url("&layout=kazoo")).value();
+  EXPECT_FALSE(client.capabilities().permits);
+  const auto refused = client.acquire("x", {.wait = 0ms, .mode = Mode::permits, .of = 2});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::unsupported) << refused.error();
+}
+
+engine::Detached check_all(engines::ZookeeperSession& session, std::size_t count,
+                           std::promise<engines::ZookeeperStatus>& answer) {
+  std::vector<engines::ZookeeperOperation> checks;
+  for (std::size_t i = 0; i < count; ++i) {
+    checks.push_back({.what = i % 2 == 0 ? engines::ZookeeperOperation::What::create
+                                         : engines::ZookeeperOperation::What::check,
+                      .path = "/a-path-that-needs-memory-of-its-own-" + std::to_string(i)});
+  }
+  const engines::ZookeeperReply reply = co_await session.multi(std::move(checks));
+  answer.set_value(reply.status);
+}
+
+// A renewal of several locks may come just then.
+TEST_F(ZookeeperFaults, AnExpiredSessionRefusesSeveralStepsAtOnce) {
+  const auto line = proxy();
+  const auto where = engine::Url::parse("zookeeper://127.0.0.1:" + port_of(*line) +
+                                        "/x?session_timeout=1s&tick=200ms");
+  std::atomic<bool> expired = false;
+  engines::ZookeeperSession session{engines::ZookeeperOptions::from(where.value()).value(),
+                                    {.changed = [](const std::string&) {},
+                                     .connected = [] {},
+                                     .disconnected = [&](bool over) { expired = over; }}};
+  ASSERT_TRUE(session.await_connection(base::BootClock::now() + test::kPatience));
+  ASSERT_TRUE(eventually([&] {
+    line->block(Way::to_store);
+    std::this_thread::sleep_for(2s);  // the server forgets us meanwhile, and tells afterwards
+    line->unblock(Way::to_store);
+    return eventually([&] { return expired.load(); }, 2s);
+  }));
+  for (std::size_t count = 1; count < 6; ++count) {
+    std::promise<engines::ZookeeperStatus> answer;
+    auto told = answer.get_future();
+    check_all(session, count, answer);
+    EXPECT_EQ(told.get(), engines::ZookeeperStatus::unavailable);
   }
 }
 
