@@ -190,20 +190,21 @@ class RecipeEngine : public Engine {
 
   void start(const Batch& batch) {
     const base::Time until = base::BootClock::now() + recipe_->options().timeout;
-    Line renewals;
+    const auto is_renewal = [&](std::size_t index) {
+      return std::holds_alternative<core::Renew>(batch->commands()[index].operation);
+    };
     std::vector<Line> lines;
     std::map<std::string_view, std::size_t> line_of;
     for (std::size_t i = 0; i < batch->commands().size(); ++i) {
-      const core::Command& command = batch->commands()[i];
-      if (std::holds_alternative<core::Renew>(command.operation)) {
-        renewals.push_back(i);
-        continue;
-      }
-      const auto [known, added] = line_of.try_emplace(command.name, lines.size());
-      if (added) {
+      if (!is_renewal(i) && line_of.try_emplace(batch->commands()[i].name, lines.size()).second) {
         lines.emplace_back();
       }
-      lines[known->second].push_back(i);
+    }
+    // What else is asked of the same name keeps its order.
+    Line renewals;
+    for (std::size_t i = 0; i < batch->commands().size(); ++i) {
+      const auto known = line_of.find(batch->commands()[i].name);
+      (known == line_of.end() ? renewals : lines[known->second]).push_back(i);
     }
     for (std::size_t i = 0; i < renewals.size(); i += kRenewalsAtOnce) {
       const std::size_t end = std::min(i + kRenewalsAtOnce, renewals.size());

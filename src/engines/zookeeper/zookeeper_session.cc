@@ -461,6 +461,10 @@ ZookeeperRequest ZookeeperSession::multi(std::vector<ZookeeperOperation> operati
   return ZookeeperRequest{[handle = handle(),
                            multi = std::make_shared<Multi>(std::move(operations), acl)](
                               ZookeeperRequest& request) {
+    // There the library would refuse the first operation, and free what the others never had.
+    if (const int over = is_unrecoverable(handle->raw); over != ZOK) {
+      return over;
+    }
     multi->request = &request;
     multi->self = multi;
     const int code = zoo_amulti(handle->raw, static_cast<int>(multi->raw.size()), multi->raw.data(),
