@@ -83,15 +83,14 @@ Refusal no_process(int error_number) {
 // HOLDFAST_NAME, HOLDFAST_TOKEN_2 and so on: if we run under a lock ourselves,
 // what is said of that one is not true of ours.
 bool tells_of_a_lock(std::string_view name) {
-  for (const std::string_view start : {"HOLDFAST_NAME", "HOLDFAST_TOKEN"}) {
-    const std::string_view rest = name.substr(std::min(start.size(), name.size()));
-    if (name.starts_with(start) &&
-        (rest.empty() || (rest.front() == '_' &&
-                          rest.find_first_not_of("0123456789", 1) == std::string_view::npos))) {
-      return true;
-    }
-  }
-  return false;
+  return std::ranges::any_of(
+      std::array<std::string_view, 2>{"HOLDFAST_NAME", "HOLDFAST_TOKEN"},
+      [&](std::string_view start) {
+        const std::string_view rest = name.substr(std::min(start.size(), name.size()));
+        return name.starts_with(start) &&
+               (rest.empty() || (rest.front() == '_' && rest.find_first_not_of("0123456789", 1) ==
+                                                            std::string_view::npos));
+      });
 }
 
 }  // namespace
