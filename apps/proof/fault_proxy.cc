@@ -283,6 +283,10 @@ void FaultProxy::unblock(Way way) {
   impl_->change([&](ProxyRules& rules) { rules.of(way).blocked = false; });
 }
 
+void FaultProxy::block_those_who_say(std::string words) {
+  impl_->change([&](ProxyRules& rules) { rules.shunned = std::move(words); });
+}
+
 void FaultProxy::reset_all() {
   impl_->reset_where([](const ProxyConnection&) { return true; });
 }
@@ -313,6 +317,7 @@ void FaultProxy::heal() {
       way = {.bytes = way.bytes};
     }
     rules.swallow.reset();
+    rules.shunned.clear();
   });
   impl_->accept_again();
   impl_->reset_where([](const ProxyConnection& connection) { return connection.is_mute(); });

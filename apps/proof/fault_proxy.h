@@ -59,6 +59,11 @@ class FaultProxy {
   void block(Way way);
   void unblock(Way way);
 
+  // The same in both directions, for those clients alone whose first words (one
+  // KiB) contain these bytes: one of several peers is cut off from the target,
+  // the others are not. Empty: for nobody.
+  void block_those_who_say(std::string words);
+
   // Resets (RST) all connections on both sides, with whatever is on its way.
   void reset_all();
 

@@ -11,6 +11,7 @@ namespace holdfast::proof {
 namespace {
 
 constexpr std::size_t kMostUnderWay = std::size_t{1} << 20U;
+constexpr std::size_t kFirstWords = 1024;
 constexpr std::size_t kPiece = std::size_t{1} << 16U;
 
 bool would_block() {
@@ -66,6 +67,11 @@ bool ProxyConnection::step(ProxyRules& rules, ProxyClock::time_point now) {
   return !(requests_.done && replies_.done);
 }
 
+bool ProxyConnection::is_blocked(Way way, const ProxyRules& rules) const {
+  return rules.ways.at(static_cast<std::size_t>(way)).blocked ||
+         (!rules.shunned.empty() && first_words_.find(rules.shunned) != std::string::npos);
+}
+
 bool ProxyConnection::connect_target() {
   target_ = base::FileDescriptor{
       socket(address_.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
@@ -100,7 +106,10 @@ bool ProxyConnection::read(Pipe& pipe, int from, ProxyRules& rules, ProxyClock::
 }
 
 bool ProxyConnection::take(Pipe& pipe, std::string bytes, ProxyRules& rules,
-                           ProxyClock::time_point now) const {
+                           ProxyClock::time_point now) {
+  if (pipe.way == Way::to_store && first_words_.size() < kFirstWords) {
+    first_words_ += bytes.substr(0, kFirstWords - first_words_.size());
+  }
   if (pipe.way == Way::from_store && cut_on_answer_) {
     ++rules.cuts;
     return false;
@@ -141,7 +150,7 @@ std::optional<Swallow::Then> ProxyConnection::match(Pipe& pipe, const std::strin
 
 bool ProxyConnection::write(Pipe& pipe, int to, ProxyRules& rules, ProxyClock::time_point now) {
   ProxyRules::OneWay& way = rules.of(pipe.way);
-  while (!pipe.chunks.empty() && !way.blocked && pipe.chunks.front().due <= now) {
+  while (!pipe.chunks.empty() && !is_blocked(pipe.way, rules) && pipe.chunks.front().due <= now) {
     Chunk& chunk = pipe.chunks.front();
     if (chunk.end) {
       shutdown(to, SHUT_WR);
@@ -186,8 +195,7 @@ void ProxyConnection::add_interest(const ProxyRules& rules, std::vector<pollfd>&
     if (!in.read_all && !in.full()) {
       wanted |= POLLIN;
     }
-    const bool blocked = rules.ways.at(static_cast<std::size_t>(out.way)).blocked;
-    if (!out.chunks.empty() && !blocked && out.chunks.front().due <= now) {
+    if (!out.chunks.empty() && !is_blocked(out.way, rules) && out.chunks.front().due <= now) {
       wanted |= POLLOUT;
     }
     return wanted;
@@ -207,8 +215,7 @@ void ProxyConnection::add_interest(const ProxyRules& rules, std::vector<pollfd>&
 ProxyClock::time_point ProxyConnection::next_due(const ProxyRules& rules) const {
   auto next = ProxyClock::time_point::max();
   for (const Pipe* pipe : {&requests_, &replies_}) {
-    const bool blocked = rules.ways.at(static_cast<std::size_t>(pipe->way)).blocked;
-    if (!pipe->chunks.empty() && !blocked) {
+    if (!pipe->chunks.empty() && !is_blocked(pipe->way, rules)) {
       next = std::min(next, pipe->chunks.front().due);
     }
   }

@@ -28,6 +28,7 @@ struct ProxyRules {
   };
   std::array<OneWay, 2> ways;
   std::optional<Swallow> swallow;
+  std::string shunned;  // who says so is cut off
   std::uint64_t swallowed = 0;
   std::uint64_t cuts = 0;
 
@@ -70,9 +71,10 @@ class ProxyConnection {
   };
 
   bool connect_target();
+  bool is_blocked(Way way, const ProxyRules& rules) const;
   bool read(Pipe& pipe, int from, ProxyRules& rules, ProxyClock::time_point now);
   bool write(Pipe& pipe, int to, ProxyRules& rules, ProxyClock::time_point now);
-  bool take(Pipe& pipe, std::string bytes, ProxyRules& rules, ProxyClock::time_point now) const;
+  bool take(Pipe& pipe, std::string bytes, ProxyRules& rules, ProxyClock::time_point now);
   static std::optional<Swallow::Then> match(Pipe& pipe, const std::string& bytes,
                                             ProxyRules& rules);
 
@@ -80,6 +82,7 @@ class ProxyConnection {
   base::FileDescriptor target_;
   sockaddr_storage address_;
   socklen_t address_length_;
+  std::string first_words_;  // of the client
   bool mute_ = false;
   bool cut_on_answer_ = false;
   Pipe requests_{.way = Way::to_store};

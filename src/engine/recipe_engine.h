@@ -58,6 +58,10 @@ class RecipeEngine : public Engine {
   }
 
   const Capabilities& capabilities() const noexcept override { return capabilities_; }
+  // A release and the next request of this process for the lock are cheaper together. But
+  // requests for different locks have nothing in common.
+  base::Duration ride() const noexcept override { return std::chrono::milliseconds{1}; }
+  base::Duration gather() const noexcept override { return {}; }
   void set_ttl(Duration ttl) { capabilities_.min_ttl = capabilities_.max_ttl = ttl; }
 
   void submit(std::size_t, std::span<const core::Command> commands, Patience patience,
@@ -190,20 +194,21 @@ class RecipeEngine : public Engine {
 
   void start(const Batch& batch) {
     const base::Time until = base::BootClock::now() + recipe_->options().timeout;
-    Line renewals;
+    const auto is_renewal = [&](std::size_t index) {
+      return std::holds_alternative<core::Renew>(batch->commands()[index].operation);
+    };
     std::vector<Line> lines;
     std::map<std::string_view, std::size_t> line_of;
     for (std::size_t i = 0; i < batch->commands().size(); ++i) {
-      const core::Command& command = batch->commands()[i];
-      if (std::holds_alternative<core::Renew>(command.operation)) {
-        renewals.push_back(i);
-        continue;
-      }
-      const auto [known, added] = line_of.try_emplace(command.name, lines.size());
-      if (added) {
+      if (!is_renewal(i) && line_of.try_emplace(batch->commands()[i].name, lines.size()).second) {
         lines.emplace_back();
       }
-      lines[known->second].push_back(i);
+    }
+    // What else is asked of the same name keeps its order.
+    Line renewals;
+    for (std::size_t i = 0; i < batch->commands().size(); ++i) {
+      const auto known = line_of.find(batch->commands()[i].name);
+      (known == line_of.end() ? renewals : lines[known->second]).push_back(i);
     }
     for (std::size_t i = 0; i < renewals.size(); i += kRenewalsAtOnce) {
       const std::size_t end = std::min(i + kRenewalsAtOnce, renewals.size());

@@ -169,6 +169,54 @@ TEST_F(EtcdPartition, TheHolderAtAFrozenMemberIsToldBeforeTheNextOneEntersLongRu
   }
 }
 
+// The leader and the holder are on one side of the cut, the other members and who
+// waits on the other: it goes on for a while as if it were the leader still.
+TEST_F(EtcdPartition, TheHolderAtACutOffLeaderIsToldBeforeTheNextOneEntersLongRun) {
+  QuorumServers servers{"etcd", QuorumServers::Lines::all_can_be_cut};
+  const std::size_t leader = servers.leader();
+  const std::vector<std::size_t> others{(leader + 1) % 3, (leader + 2) % 3};
+  Client holder = servers.open({leader});
+  Client other = servers.open(others);
+  auto lease = holder.acquire("x", for_long("etcd", 3s)).value();
+  auto reader = holder.acquire("r", {.ttl = 3s, .mode = Mode::shared}).value();
+  auto waiting = std::async(std::launch::async, [&] {
+    auto next = other.acquire("x", for_long("etcd", 3s));
+    EXPECT_TRUE(lease.lost().stop_requested()) << "two hold it";
+    EXPECT_FALSE(lease.is_alive()) << "two hold it";
+    return next;
+  });
+  ASSERT_TRUE(eventually([&] {
+    const auto seen = other.show("x");
+    return seen && seen->queue.size() == 1;
+  }));
+  EXPECT_TRUE(throughout(4s, [&] { return lease.is_alive(); })) << "nothing is cut yet";
+  servers.cut_off(leader);
+  EXPECT_TRUE(eventually([&] {
+    return servers.role(others[0]) == "leader" || servers.role(others[1]) == "leader";
+  })) << "the majority elects another";
+  EXPECT_TRUE(eventually([&] { return lease.lost().stop_requested(); }));
+  EXPECT_FALSE(holder.acquire("y", {.wait = 500ms})) << "a minority grants nothing";
+  auto next = waiting.get();
+  ASSERT_TRUE(next) << next.error();
+  EXPECT_GT(next->token(), lease.token());
+  EXPECT_TRUE(eventually([&] { return reader.lost().stop_requested(); }));
+  EXPECT_FALSE(reader.upgrade(0s));
+
+  servers.rejoin();
+  auto waiting_again =
+      std::async(std::launch::async, [&] { return holder.acquire("x", for_long("etcd", 3s)); });
+  EXPECT_TRUE(eventually([&] {
+    const auto seen = other.show("x");
+    return seen && seen->queue.size() == 1;
+  })) << "who was cut off lines up again";
+  EXPECT_TRUE(next->is_alive());
+  const auto token = next->token();
+  EXPECT_TRUE(next->release());
+  const auto last = waiting_again.get();
+  ASSERT_TRUE(last) << last.error();
+  EXPECT_GT(last->token(), token);
+}
+
 // The other two are frozen: the one that is left can neither renew nor grant.
 TEST_F(EtcdPartition, TheHolderAtALonelyMemberIsToldLongRun) {
   QuorumServers servers{"etcd"};

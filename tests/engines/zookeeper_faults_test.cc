@@ -106,14 +106,53 @@ TEST_F(ZookeeperFaults, ALostReplyToAReleaseHurtsNobody) {
 TEST_F(ZookeeperFaults, ALostReplyToARequeueGivesBackOnce) {
   const auto line = proxy();
   const auto engine = open_engine(url_at(port_of(*line)));
+  const auto other = open_engine(url(), 2);
   ASSERT_EQ(submit(*engine, "x", acquire(1)).status, Status::granted);
+  ASSERT_EQ(submit(*other, "x", acquire(3)).status, Status::queued);
   line->swallow_reply({.pattern = "-lock-", .then = Swallow::Then::cut});
   const core::Requeue requeue{.id = id(1), .next = acquire(2)};
   ASSERT_TRUE(submit(*engine, "x", requeue).error);
   const Outcome again = insist(*engine, "x", requeue);
-  EXPECT_EQ(again.status, Status::granted);
+  EXPECT_EQ(again.status, Status::queued);
   EXPECT_TRUE(again.gave_back);
-  EXPECT_EQ(nodes_of(*engine, "x"), 1U);
+  EXPECT_EQ(nodes_of(*engine, "x"), 2U);
+  EXPECT_EQ(insist(*other, "x", heartbeat(3)).status, Status::granted);
+}
+
+// With nobody else in line the node stays, and costs the ensemble no write, for as long as
+// tokens can rise within its block.
+TEST_F(ZookeeperFaults, ARequeueWithNobodyInLineKeepsTheNode) {
+  const auto engine = open_engine(url());
+  const auto other = open_engine(url(), 2);
+  std::uint64_t last = submit(*engine, "x", acquire(1)).token;
+  const auto node = [&] { return other->show("x").value().holders.at(0).token; };
+  const auto first = node();
+  std::uint32_t number = 1;
+  const auto requeue = [&] {
+    const Outcome outcome =
+        submit(*engine, "x", core::Requeue{.id = id(number), .next = acquire(number + 1)});
+    EXPECT_EQ(outcome.status, Status::granted);
+    EXPECT_TRUE(outcome.gave_back);
+    EXPECT_GE(outcome.token, last + core::kTokenStride);
+    last = outcome.token;
+    ++number;
+  };
+  requeue();
+  EXPECT_EQ(node(), first);
+  while (node() == first && number < 1000) {
+    requeue();
+  }
+  EXPECT_GT(node(), first) << "the block has an end";
+  EXPECT_LT(number, 1000U);
+  EXPECT_EQ(nodes_of(*other, "x"), 1U);
+  requeue();
+  // Whoever has it now is who can lose it.
+  ASSERT_EQ(submit(*other, "x", core::Revoke{}).status, Status::done);
+  EXPECT_EQ(submit(*engine, "x", renew(1)).status, Status::not_held);
+  EXPECT_EQ(submit(*engine, "x", renew(number)).status, Status::revoked);
+  EXPECT_EQ(submit(*engine, "x", heartbeat(number)).status, Status::revoked);
+  EXPECT_EQ(submit(*engine, "x", release(number)).status, Status::released);
+  EXPECT_EQ(nodes_of(*other, "x"), 0U);
 }
 
 // A session that was given up may live on at the servers, with its nodes: the

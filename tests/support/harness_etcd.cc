@@ -28,7 +28,7 @@ class EtcdHarness : public Harness {
 HarnessEntry etcd_harness() {
   return {.engine = "etcd",
           .strategy = "",
-          .claims = {.values = true},
+          .claims = {.values = true, .upgrade = true, .transfer = true},
           .make = []() -> std::unique_ptr<Harness> { return std::make_unique<EtcdHarness>(); },
           .missing = [] { return missing_program("etcd"); }};
 }

@@ -44,6 +44,14 @@ QuorumServers::QuorumServers(std::string kind, Lines lines) : kind_{std::move(ki
     each = {std::to_string(free_port()), std::to_string(free_port()), std::to_string(free_port())};
     clients_.push_back(each.client);
   }
+  std::vector<std::string> heard_at;
+  if (lines == Lines::all_can_be_cut) {
+    for (Ports& each : direct) {
+      heard_at.push_back("listen_peer=" + each.peer);
+      lines_.push_back(proxy_to(static_cast<std::uint16_t>(std::stoi(each.peer))));
+      each.peer = std::to_string(lines_.back()->port());
+    }
+  }
   std::vector<Ports> seen_by_third = direct;
   if (lines == Lines::third_can_be_cut) {
     for (std::size_t i = 0; i + 1 < kServers; ++i) {
@@ -54,12 +62,13 @@ QuorumServers::QuorumServers(std::string kind, Lines lines) : kind_{std::move(ki
     }
   }
   for (std::size_t i = 0; i < kServers; ++i) {
-    if (i + 1 == kServers && !lines_.empty()) leader();  // the first two agree on one
+    if (i + 1 == kServers && lines == Lines::third_can_be_cut) leader();  // the first two agree
     const std::string number = std::to_string(i + 1);
-    servers_.push_back(std::make_unique<PrivateServer>(
-        kind_, std::vector{"port=" + clients_[i],
-                           "peers=" + listed(kind_, i + 1 == kServers ? seen_by_third : direct),
-                           kind_ == "etcd" ? "name=n" + number : "id=" + number}));
+    std::vector options{"port=" + clients_[i],
+                        "peers=" + listed(kind_, i + 1 == kServers ? seen_by_third : direct),
+                        kind_ == "etcd" ? "name=n" + number : "id=" + number};
+    if (!heard_at.empty()) options.push_back(heard_at[i]);
+    servers_.push_back(std::make_unique<PrivateServer>(kind_, options));
   }
 }
 
@@ -85,11 +94,16 @@ Client QuorumServers::open(const std::vector<std::size_t>& which, const std::str
   return std::move(client.value());
 }
 
-std::string QuorumServers::role(std::size_t index) const {
+// Whatever it tells about itself; "" if it is not there.
+std::string QuorumServers::about(std::size_t index) const {
   Dialer dialer{static_cast<std::uint16_t>(std::stoi(clients_[index]))};
   if (!dialer.connected()) return "";
   dialer.send(kind_ == "etcd" ? "GET /metrics HTTP/1.0\r\n\r\n" : "srvr");
-  const std::string said = dialer.receive(std::size_t{4} << 20U);
+  return dialer.receive(std::size_t{4} << 20U);
+}
+
+std::string QuorumServers::role(std::size_t index) const {
+  const std::string said = about(index);
   const auto says = [&](const char* words) { return said.find(words) != std::string::npos; };
   if (says("\netcd_server_is_leader 1") || says("Mode: leader")) return "leader";
   return says("\netcd_server_has_leader 1") || says("Mode: follower") ? "follower" : "";
@@ -112,6 +126,29 @@ void QuorumServers::cut_off_third() {
     line->block(Way::to_store);
     line->block(Way::from_store);
   }
+}
+
+// Peers dial each other, and say who they are: what goes to it is one line, what
+// comes from it is on the others' lines, among those of the third.
+void QuorumServers::cut_off(std::size_t index) {
+  const std::string said = about(index);
+  const std::string key = "etcd_server_id{server_id=\"";
+  const auto at = said.find(key);
+  if (at == std::string::npos) throw std::runtime_error{"the server does not tell its id"};
+  const auto begin = at + key.size();
+  const std::string id = said.substr(begin, said.find('"', begin) - begin);
+  for (std::size_t i = 0; i < lines_.size(); ++i) {
+    if (i == index) {
+      lines_[i]->block(Way::to_store);
+      lines_[i]->block(Way::from_store);
+    } else {
+      lines_[i]->block_those_who_say("X-Server-From: " + id);
+    }
+  }
+}
+
+void QuorumServers::rejoin() {
+  for (const auto& line : lines_) line->heal();
 }
 
 }  // namespace holdfast::test

@@ -18,9 +18,9 @@ std::optional<std::string> missing_quorum(const std::string& kind);
 // Three servers of one kind that decide by majority.
 class QuorumServers {
  public:
-  enum class Lines { plain, third_can_be_cut };
+  enum class Lines { plain, third_can_be_cut, all_can_be_cut };
   // third_can_be_cut: a ZooKeeper whose third server follows another, over
-  // lines that can be cut.
+  // lines that can be cut. all_can_be_cut: an etcd.
   explicit QuorumServers(std::string kind, Lines lines = Lines::plain);
 
   PrivateServer& operator[](std::size_t index) { return *servers_.at(index); }
@@ -37,8 +37,13 @@ class QuorumServers {
   std::size_t leader() const;
 
   void cut_off_third();
+  // From the other two, in both directions; clients still reach it.
+  void cut_off(std::size_t index);
+  void rejoin();
 
  private:
+  std::string about(std::size_t index) const;
+
   std::string kind_;
   std::vector<std::string> clients_;  // ports
   std::vector<std::unique_ptr<FaultProxy>> lines_;

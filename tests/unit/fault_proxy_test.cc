@@ -77,6 +77,25 @@ TEST_F(AFaultProxy, PassesAnOrderlyEnd) {
   EXPECT_TRUE(eventually([&] { return proxy->connections() == 0; }));
 }
 
+TEST_F(AFaultProxy, CutsOffThoseWhoSaidSomething) {
+  Dialer one{proxy->port()};
+  Dialer two{proxy->port()};
+  ASSERT_TRUE(one.send("i am one."));
+  ASSERT_TRUE(two.send("i am two."));
+  EXPECT_EQ(one.receive(9), "I AM ONE.");
+  EXPECT_EQ(two.receive(9), "I AM TWO.");
+  proxy->block_those_who_say("am one");
+  Dialer again{proxy->port()};
+  ASSERT_TRUE(one.send("hello"));
+  ASSERT_TRUE(again.send("i am one, too."));
+  ASSERT_TRUE(two.send("hello"));
+  EXPECT_EQ(two.receive(5), "HELLO");
+  EXPECT_EQ(server.heard().find("too"), std::string::npos);
+  proxy->block_those_who_say("");
+  EXPECT_EQ(one.receive(5), "HELLO");
+  EXPECT_EQ(again.receive(14), "I AM ONE, TOO.");
+}
+
 TEST_F(AFaultProxy, DelaysEachWay) {
   for (const Way way : {Way::to_store, Way::from_store}) {
     proxy->delay(way, 60ms);

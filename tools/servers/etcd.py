@@ -1,6 +1,7 @@
 """etcd, one node. Options:
 
   name=N peers=NAME:CLIENT:PEER,...   one of a cluster: its name, and the ports of all
+  listen_peer=PORT                    where it hears its peers, if not at the port they know
   tls=1                               its port speaks TLS alone, with a certificate for localhost and
                                       127.0.0.1; tls=DNS:localhost for other names
   client_cert=1                       and wants certificates from its clients
@@ -26,7 +27,8 @@ def command(run):
     here = f"{_scheme(run)}://127.0.0.1:{run.port}"
     arguments = ["etcd", "--name", name, "--data-dir", f"{run.data}/etcd", "--listen-client-urls",
                  here, "--advertise-client-urls", here, "--log-level", "error", "--logger", "zap",
-                 "--listen-peer-urls", f"http://127.0.0.1:{peer_port}",
+                 "--listen-peer-urls",
+                 f"http://127.0.0.1:{run.options.get('listen_peer', peer_port)}",
                  "--heartbeat-interval", "50", "--election-timeout", "500"]
     if cluster:
         arguments += ["--initial-advertise-peer-urls", f"http://127.0.0.1:{peer_port}",

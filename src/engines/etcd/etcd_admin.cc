@@ -20,16 +20,21 @@ Outcome failure(Error error) {
   return {.status = Status::failed, .error = std::move(error)};
 }
 
-Error keeps_changing() {
-  return {ErrorCode::unavailable, "etcd: the holders change all the time", std::nullopt};
-}
-
 Duration since(std::int64_t ms) {
   const auto now = static_cast<std::int64_t>(base::wall_microseconds() / 1000);
   return std::chrono::milliseconds{ms == 0 ? 0 : std::max<std::int64_t>(now - ms, 0)};
 }
 
 }  // namespace
+
+Error etcd_keeps_changing() {
+  return {ErrorCode::unavailable, "etcd: the holders change all the time", std::nullopt};
+}
+
+Error etcd_changed_too_often() {
+  return {ErrorCode::unavailable,
+          "etcd: this grant has changed too often while others wait; release it", std::nullopt};
+}
 
 engine::Task<LockInfo> EtcdRecipe::describe(std::string name, std::vector<Entrant> line) {
   LockInfo info;
@@ -53,7 +58,7 @@ engine::Task<LockInfo> EtcdRecipe::describe(std::string name, std::vector<Entran
     info.holders.push_back({.party = note.party,
                             .mode = note.shape.mode,
                             .permits = note.shape.permits,
-                            .token = etcd_token(each.key.create_revision),
+                            .token = each.token != 0 ? std::optional{each.token} : std::nullopt,
                             .held_for = since(note.since_ms),
                             .expires_in = std::max<Duration>(left, std::chrono::milliseconds{1}),
                             .revoked = note.revoked});
@@ -144,7 +149,7 @@ engine::Task<Outcome> EtcdRecipe::revoke(std::string dir, core::Revoke wanted) {
       co_return Outcome{.status = Status::done, .count = count};
     }
   }
-  co_return failure(keeps_changing());
+  co_return failure(etcd_keeps_changing());
 }
 
 // The total stands in every key. Those who hold are marked: they go on holding,
@@ -196,7 +201,7 @@ engine::Task<Outcome> EtcdRecipe::resize(std::string dir, std::uint32_t limit) {
       co_return Outcome{.status = Status::done, .count = limit};
     }
   }
-  co_return failure(keeps_changing());
+  co_return failure(etcd_keeps_changing());
 }
 
 }  // namespace holdfast::engines

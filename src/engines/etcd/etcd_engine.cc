@@ -17,6 +17,8 @@ std::span<const Capabilities> capability_rows() {
     row.engine = "etcd";
     row.exclusion = ExclusionBy::quorum;
     row.values = true;
+    row.upgrade = true;
+    row.transfer = true;
     row.clock = "cluster";
     return row;
   }()};

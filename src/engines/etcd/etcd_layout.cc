@@ -8,7 +8,6 @@
 namespace holdfast::engines {
 namespace {
 
-constexpr unsigned kTokenBits = 12;
 constexpr std::string_view kHexDigits = "0123456789ABCDEF";
 constexpr std::string_view kNote = "holdfast";
 constexpr std::string_view kValues = "%values/";
@@ -71,19 +70,18 @@ Number number_in(std::string_view text) {
   return value;
 }
 
-bool fits(const std::vector<Entrant>& line, const core::Shape& shape) {
-  std::uint64_t out = shape.permits;
-  for (const Entrant& each : line) {
-    if (!each.holds) {
-      continue;
-    }
-    const bool alike = each.note.shape.mode == shape.mode;
-    if (each.note.revoked || !alike || shape.mode == Mode::exclusive) {
-      return false;
-    }
-    out += each.note.shape.permits;
+std::optional<core::RequestId> id_from(std::string_view hex) {
+  core::RequestId id;
+  if (hex.size() != id.bytes.size() * 2) {
+    return std::nullopt;
   }
-  return shape.mode != Mode::permits || out <= shape.limit;
+  for (std::size_t i = 0; i < id.bytes.size(); ++i) {
+    const char* digits = hex.data() + 2 * i;
+    if (std::from_chars(digits, digits + 2, id.bytes[i], 16).ptr != digits + 2) {
+      return std::nullopt;
+    }
+  }
+  return id;
 }
 
 }  // namespace
@@ -140,11 +138,9 @@ std::string etcd_key(std::string_view directory, std::int64_t lease, const core:
   return std::string{directory} + std::string(hex.data(), end) + "-" + id.hex();
 }
 
-std::string etcd_request_of(std::string_view key) {
-  constexpr std::size_t kIdDigits = 32;
+std::optional<core::RequestId> etcd_request_of(std::string_view key) {
   const auto dash = key.rfind('-');
-  const bool ours = dash != std::string_view::npos && key.size() - dash - 1 == kIdDigits;
-  return ours ? std::string{key.substr(dash + 1)} : "";
+  return dash == std::string_view::npos ? std::nullopt : id_from(key.substr(dash + 1));
 }
 
 std::string EtcdNote::text() const {
@@ -153,7 +149,13 @@ std::string EtcdNote::text() const {
   text.append(line_safe(party.label)).append("\n").append(line_safe(party.host)).append("\n");
   text.append(std::to_string(party.pid)).append("\n").append(std::to_string(since_ms)).append("\n");
   text.append(to_string(shape.mode)).append("\n").append(std::to_string(shape.permits));
-  return text.append("\n").append(std::to_string(shape.limit)).append("\n");
+  text.append("\n").append(std::to_string(shape.limit)).append("\n");
+  if (token != 0 || readers_until != 0 || request) {
+    text.append(std::to_string(token)).append("\n");
+    text.append(std::to_string(readers_until)).append("\n");
+    text.append(request ? request->hex() : "").append("\n");
+  }
+  return text;
 }
 
 EtcdNote EtcdNote::parse(std::string_view text) {
@@ -177,69 +179,10 @@ EtcdNote EtcdNote::parse(std::string_view text) {
   }
   note.shape.permits = number_in<std::uint32_t>(next_line(text));
   note.shape.limit = number_in<std::uint32_t>(next_line(text));
+  note.token = number_in<std::uint64_t>(next_line(text));
+  note.readers_until = number_in<std::int64_t>(next_line(text));
+  note.request = id_from(next_line(text));
   return note;
-}
-
-// In order, and it stops at the first that does not fit: who wants much is not
-// overtaken for ever by those that want little.
-std::vector<Entrant> line_up(std::vector<EtcdKey> keys) {
-  std::vector<Entrant> line;
-  bool open = true;
-  for (EtcdKey& key : keys) {
-    Entrant entrant{.note = EtcdNote::parse(key.value)};
-    entrant.key = std::move(key);
-    const bool fit = open && fits(line, entrant.note.shape);
-    entrant.holds = fit || entrant.note.granted;
-    open = open && entrant.holds;
-    line.push_back(std::move(entrant));
-  }
-  return line;
-}
-
-EtcdStanding standing_of(const std::vector<Entrant>& line, std::string_view key) {
-  EtcdStanding standing;
-  const auto mine =
-      std::ranges::find_if(line, [&](const Entrant& each) { return each.key.key == key; });
-  if (mine == line.end()) {
-    return standing;
-  }
-  standing.found = true;
-  standing.holds = mine->holds;
-  standing.revoked = mine->note.revoked;
-  standing.create_revision = mine->key.create_revision;
-  for (auto each = line.begin(); each != mine; ++each) {
-    if (each->note.shape.limit != mine->note.shape.limit) {
-      standing.refused = true;
-      standing.limit = each->note.shape.limit;
-    }
-    standing.ahead += each->holds ? 0U : 1U;
-  }
-  if (standing.holds) {
-    return standing;
-  }
-  if (mine->note.shape.mode == Mode::permits && standing.ahead == 0) {
-    standing.blocker = key.substr(0, key.rfind('/') + 1);  // whoever gives some back
-    return standing;
-  }
-  // A reader waits for the nearest writer.
-  const bool reads = mine->note.shape.mode == Mode::shared;
-  const auto blocks = [&](const Entrant& each) {
-    return !reads || each.note.shape.mode != Mode::shared || each.note.revoked;
-  };
-  for (auto each = line.begin(); each != mine; ++each) {
-    if (blocks(*each)) {
-      standing.blocker = each->key.key;
-    }
-  }
-  return standing;
-}
-
-std::optional<std::uint64_t> etcd_token(std::int64_t create_revision) {
-  const auto number = static_cast<std::uint64_t>(create_revision);
-  if (create_revision <= 0 || number > (core::kMaxToken >> kTokenBits) - 1) {
-    return std::nullopt;
-  }
-  return number << kTokenBits;
 }
 
 }  // namespace holdfast::engines

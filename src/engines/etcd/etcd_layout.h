@@ -29,8 +29,8 @@ std::string etcd_unescaped(std::string_view name);
 // The name of the lock that this key belongs to; nullopt: it is none of ours.
 std::optional<std::string> etcd_name(const EtcdOptions& options, std::string_view key);
 std::string etcd_key(std::string_view directory, std::int64_t lease, const core::RequestId& id);
-// The request that an own key belongs to, in hex; "" for strangers.
-std::string etcd_request_of(std::string_view key);
+// The request that an own key belongs to; nullopt for strangers.
+std::optional<core::RequestId> etcd_request_of(std::string_view key);
 
 // What a key's value says.
 struct EtcdNote {
@@ -40,31 +40,14 @@ struct EtcdNote {
   bool revoked = false;
   bool granted = false;  // holds, whatever the total has become
   bool ours = true;
+  // Of a grant that changed while it lasted:
+  std::uint64_t token = 0;  // 0: by its creation
+  // Waits to become the writer: who was created up to here reads on, nobody else.
+  std::int64_t readers_until = 0;
+  std::optional<core::RequestId> request = std::nullopt;  // whom it was handed to
 
   std::string text() const;
   static EtcdNote parse(std::string_view text);  // strangers hold exclusively
 };
-
-struct Entrant {
-  EtcdKey key = {};
-  EtcdNote note;
-  bool holds = false;
-};
-// In the order of their creation, as the range brings them.
-std::vector<Entrant> line_up(std::vector<EtcdKey> keys);
-
-struct EtcdStanding {
-  bool found = false;
-  bool holds = false;
-  bool revoked = false;
-  bool refused = false;     // the name is in use in another way
-  std::uint32_t limit = 0;  // that of the others, if refused
-  std::uint32_t ahead = 0;
-  std::string blocker = {};  // the key to watch
-  std::int64_t create_revision = 0;
-};
-EtcdStanding standing_of(const std::vector<Entrant>& line, std::string_view key);
-
-std::optional<std::uint64_t> etcd_token(std::int64_t create_revision);
 
 }  // namespace holdfast::engines

@@ -99,13 +99,45 @@ engine::Task<std::optional<Error>> EtcdRecipe::find_lease(Duration ttl, std::int
   co_return problem;
 }
 
+bool EtcdRecipe::Company::await_suspend(std::coroutine_handle<> handle) {
+  const std::lock_guard lock{recipe.mutex_};
+  const auto [others, first] = recipe.keeping_.try_emplace(lease);
+  leads = first;
+  waiter = handle;
+  if (!first) {
+    others->second.push_back(this);
+  }
+  return !first;
+}
+
+// However many renewals want it at the same time, it is asked for once. What
+// they are told is counted from before that request.
+engine::Task<std::optional<Error>> EtcdRecipe::keep_alive(std::int64_t lease) {
+  Company company{*this, lease};
+  const bool leads = co_await company;
+  if (!leads) {
+    co_return company.problem;
+  }
+  const auto problem = co_await keep_alive_for_all(lease);
+  std::vector<Company*> others;
+  {
+    const std::lock_guard lock{mutex_};
+    others = std::move(keeping_.extract(lease).mapped());
+  }
+  for (Company* each : others) {
+    each->problem = problem;
+    each->waiter.resume();
+  }
+  co_return problem;
+}
+
 // nullopt if it lives, by the server that was just asked; or if it is gone,
 // and everything that hung on it is forgotten.
 //
 // Leaders keep leases alive by themselves (before 3.5), also one that is cut off
 // and does not know yet that there is another, who counts from his election. So a
 // read by quorum follows: if it comes from the same term, the leader was the leader.
-engine::Task<std::optional<Error>> EtcdRecipe::keep_alive(std::int64_t lease) {
+engine::Task<std::optional<Error>> EtcdRecipe::keep_alive_for_all(std::int64_t lease) {
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     const base::Time started = base::BootClock::now();
     const EtcdRequest::Reply reply = co_await session_->call(kKeepAlive, encode_lease(lease));
@@ -173,22 +205,18 @@ void EtcdRecipe::lease_gone(std::int64_t lease) {
 
 // Leases that somebody uses are kept alive, the others run out.
 std::vector<std::int64_t> EtcdRecipe::leases_to_keep(base::Time now, base::Time& next) {
-  std::set<std::int64_t> used;
-  for (const auto& [id, place] : places_) {
-    used.insert(place.lease);
-  }
   std::vector<std::int64_t> due;
   for (auto& [id, lease] : leases_) {
     const Duration length = std::chrono::seconds{lease.seconds};
-    if (used.contains(id) && lease.alive_until - length * 2 / 3 <= now) {
+    if (lease.users > 0 && lease.alive_until - length * 2 / 3 <= now) {
       due.push_back(id);
       next = std::min<base::Time>(next, now + length / 6);  // until it was answered
-    } else if (used.contains(id)) {
+    } else if (lease.users > 0) {
       next = std::min<base::Time>(next, lease.alive_until - length * 2 / 3);
     }
   }
   std::erase_if(leases_, [&](const auto& each) {
-    const bool over = !used.contains(each.first) && each.second.alive_until < now;
+    const bool over = each.second.users == 0 && each.second.alive_until < now;
     if (over) {
       std::erase_if(current_, [&](const auto& one) { return one.second == each.first; });
     }

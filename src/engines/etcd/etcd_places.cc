@@ -46,14 +46,32 @@ void EtcdRecipe::stop() {
   session_->stop();
 }
 
-// Whatever is left of ours goes with its lease, at once and not after its ttl.
+// Whatever waits goes with its lease, at once and not after its ttl. What is
+// held may have been given away, to somebody who has not taken it yet.
 engine::Detached EtcdRecipe::give_back_leases(std::shared_ptr<std::promise<void>> told) {
   std::vector<std::int64_t> all;
+  std::vector<core::RequestId> waiting;
   {
     const std::lock_guard lock{mutex_};
-    for (const auto& [id, lease] : leases_) {
-      all.push_back(id);
+    std::set<std::int64_t> kept;
+    for (const auto& [id, place] : places_) {
+      if (place.held) {
+        kept.insert(place.lease);
+      }
     }
+    for (const auto& [id, place] : places_) {
+      if (!place.held && kept.contains(place.lease)) {
+        waiting.push_back(id);
+      }
+    }
+    for (const auto& [id, lease] : leases_) {
+      if (!kept.contains(id)) {
+        all.push_back(id);
+      }
+    }
+  }
+  for (const core::RequestId& id : waiting) {
+    co_await release(id);
   }
   for (const std::int64_t lease : all) {
     co_await session_->call(kRevokeLease, encode_lease(lease));
@@ -73,7 +91,11 @@ void EtcdRecipe::put(const core::RequestId& id, Place place) {
   const std::lock_guard lock{mutex_};
   place.due = ends(place);
   const base::Time due = place.due;
+  const auto lease = leases_.find(place.lease);
   if (places_.try_emplace(id, std::move(place)).second) {
+    if (lease != leases_.end()) {
+      ++lease->second.users;
+    }
     const auto date = agenda_.emplace(due, id).first;
     if (date == agenda_.begin() || places_.size() == 1) {
       wake_.notify_all();
@@ -91,6 +113,10 @@ void EtcdRecipe::forget(const core::RequestId& id) {
     }
     watch = found->second.watch;
     agenda_.erase({found->second.due, id});
+    const auto lease = leases_.find(found->second.lease);
+    if (lease != leases_.end()) {
+      --lease->second.users;
+    }
     places_.erase(found);
   }
   end_watch(watch);
@@ -195,7 +221,10 @@ engine::Detached EtcdRecipe::follow_up(core::RequestId id) {
     co_return;
   }
   if (place->held) {
-    bell_.ring({.id = id, .token = 0});
+    bell_.ring({.id = id, .token = place->upgrading ? place->token : 0});
+    if (!place->upgrading) {
+      watch_own(id);
+    }
     co_return;
   }
   const core::Outcome outcome = co_await look(id, Beat::no);

@@ -18,7 +18,6 @@ using core::Status;
 constexpr std::string_view kTransact = "/etcdserverpb.KV/Txn";
 constexpr std::string_view kRange = "/etcdserverpb.KV/Range";
 constexpr int kAttempts = 5;
-constexpr std::size_t kChecksAtOnce = 100;  // the server takes 128 operations
 
 Outcome plain(Status status, std::uint32_t count = 0) {
   return {.status = status, .count = count};
@@ -30,14 +29,6 @@ Outcome failure(Error error) {
 
 Error unknown(std::string text) {
   return {ErrorCode::outcome_unknown, std::move(text), std::nullopt};
-}
-
-EtcdOperation all_of(const std::string& dir) {
-  return {.what = EtcdOperation::What::range, .key = dir, .end = etcd_prefix_end(dir)};
-}
-
-bool says_lease_is_gone(const Error& error) {
-  return error.native == 5;  // gRPC's "not found"
 }
 
 }  // namespace
@@ -68,6 +59,15 @@ engine::Task<Outcome> EtcdRecipe::perform(core::Command command) {
   if (const auto* wanted = std::get_if<core::Resize>(&command.operation)) {
     co_return co_await resize(*dir, wanted->limit);
   }
+  if (const auto* wanted = std::get_if<core::Upgrade>(&command.operation)) {
+    co_return co_await upgrade(*dir, *wanted);
+  }
+  if (const auto* wanted = std::get_if<core::Downgrade>(&command.operation)) {
+    co_return co_await downgrade(*dir, wanted->id);
+  }
+  if (const auto* wanted = std::get_if<core::Transfer>(&command.operation)) {
+    co_return co_await transfer(*dir, *wanted);
+  }
   std::vector<core::RequestId> ids{std::get<core::Renew>(command.operation).id};
   auto outcomes = co_await renew(std::move(ids));
   co_return outcomes.front();
@@ -88,7 +88,7 @@ engine::Task<std::optional<Error>> EtcdRecipe::transact(EtcdTransaction transact
 }
 
 engine::Task<std::optional<Error>> EtcdRecipe::range(std::string dir, EtcdRange& found) {
-  const EtcdRequest::Reply reply = co_await session_->call(kRange, encode_range(all_of(dir)));
+  const EtcdRequest::Reply reply = co_await session_->call(kRange, encode_range(etcd_all_of(dir)));
   if (!reply.ok()) {
     co_return reply.error();
   }
@@ -123,9 +123,7 @@ engine::Task<Outcome> EtcdRecipe::acquire(std::string dir, core::Acquire wanted)
       if (problem) {
         co_return failure(*std::move(problem));
       }
-      put(wanted.id, {.dir = dir,
-                      .key = etcd_key(dir, lease, wanted.id),
-                      .shape = wanted.shape,
+      put(wanted.id, {.key = etcd_key(dir, lease, wanted.id),
                       .ttl = wanted.ttl,
                       .window = wanted.window,
                       .lease = lease,
@@ -142,11 +140,11 @@ engine::Task<Outcome> EtcdRecipe::acquire(std::string dir, core::Acquire wanted)
                                    .key = place->key,
                                    .value = note_text(wanted.shape),
                                    .lease = place->lease});
-    transaction.success.push_back(all_of(dir));
-    transaction.failure.push_back(all_of(dir));
+    transaction.success.push_back(etcd_all_of(dir));
+    transaction.failure.push_back(etcd_all_of(dir));
     EtcdTransactionAnswer answer;
     auto problem = co_await transact(std::move(transaction), answer);
-    if (problem && says_lease_is_gone(*problem)) {
+    if (problem && etcd_lease_is_gone(*problem)) {
       lease_gone(place->lease);
       forget(wanted.id);
       continue;
@@ -173,17 +171,17 @@ engine::Task<Outcome> EtcdRecipe::settle(std::string dir, Step step, std::vector
     }
     const auto line = line_up(std::move(keys));
     sweep(line);
-    const EtcdStanding standing = standing_of(line, place->key);
+    const EtcdStanding standing = standing_of(line, place->key, step.id);
     if (!standing.found) {
       forget(step.id);
       co_return plain(Status::not_held);
     }
-    const auto token = etcd_token(standing.create_revision);
     change(step.id, [&](Place& found) {
       found.create_revision = standing.create_revision;
-      found.token = token.value_or(0);
+      found.mod_revision = standing.revoked ? 0 : standing.mod_revision;
+      found.token = standing.token;
     });
-    if (!token) {
+    if (standing.token == 0) {
       Outcome used_up =
           failure({ErrorCode::unavailable, "this cluster has used up its tokens", std::nullopt});
       co_return co_await leave(step.id, std::move(used_up));
@@ -245,10 +243,8 @@ void EtcdRecipe::sweep(const std::vector<Entrant>& line) {
       if (!each.note.ours || !leases_.contains(each.key.lease)) {
         continue;
       }
-      const std::string request = etcd_request_of(each.key.key);
-      const bool known = std::ranges::any_of(
-          places_, [&](const auto& place) { return place.second.key == each.key.key; });
-      if (!known && !request.empty()) {
+      const auto known = each.request ? places_.find(*each.request) : places_.end();
+      if (each.request && (known == places_.end() || known->second.key != each.key.key)) {
         ghosts.push_back(each.key.key);
       }
     }
@@ -276,177 +272,12 @@ engine::Task<Outcome> EtcdRecipe::look(core::RequestId id, Beat beat) {
     }
   }
   EtcdRange found;
-  auto problem = co_await range(place->dir, found);
+  const std::string dir = place->key.substr(0, place->key.rfind('/') + 1);
+  auto problem = co_await range(dir, found);
   if (problem) {
     co_return failure(*std::move(problem));
   }
-  co_return co_await settle(place->dir, step, std::move(found.keys));
-}
-
-// By the key's creation: nothing but what this request put there is removed.
-// Calls overtake each other: if we do not know that the key was put, it may yet
-// be, and would block others for as long as our lease is used. A second key, which
-// the put asks for, keeps it out.
-engine::Task<Outcome> EtcdRecipe::release(core::RequestId id) {
-  const auto place = find(id);
-  if (!place) {
-    co_return plain(Status::not_held);
-  }
-  EtcdTransaction transaction;
-  transaction.success.push_back({.what = EtcdOperation::What::remove, .key = place->key});
-  if (place->create_revision != 0) {
-    transaction.compares.push_back({.key = place->key, .revision = place->create_revision});
-  } else {
-    transaction.success.push_back({.what = EtcdOperation::What::put,
-                                   .key = etcd_gone_key(options_, id),
-                                   .lease = place->lease});
-  }
-  EtcdTransactionAnswer answer;
-  auto problem = co_await transact(std::move(transaction), answer);
-  if (problem && says_lease_is_gone(*problem)) {  // and its key with it
-    lease_gone(place->lease);
-    forget(id);
-    co_return plain(Status::not_held);
-  }
-  if (problem) {
-    co_return failure(*std::move(problem));
-  }
-  forget(id);
-  const bool removed = answer.succeeded && !answer.parts.empty() && answer.parts[0].deleted > 0;
-  co_return plain(removed ? Status::released : Status::not_held);
-}
-
-// Sent before and perhaps applied: then the new key is there and the old is not.
-engine::Task<Outcome> EtcdRecipe::requeue_by_steps(std::string dir, core::Requeue wanted) {
-  const auto known = find(wanted.next.id);
-  bool moved = false;
-  if (known) {
-    EtcdRange found;
-    const auto unseen = co_await range(dir, found);
-    if (unseen) {
-      co_return failure(unknown(unseen->text));
-    }
-    moved =
-        std::ranges::any_of(found.keys, [&](const EtcdKey& key) { return key.key == known->key; });
-  }
-  Outcome before = co_await release(wanted.id);
-  if (before.status == Status::failed) {
-    co_return before;
-  }
-  Outcome outcome = co_await acquire(dir, wanted.next);
-  outcome.gave_back = moved || before.status == Status::released;
-  co_return outcome;
-}
-
-// One transaction: nobody finds the lock free in between.
-engine::Task<Outcome> EtcdRecipe::requeue(std::string dir, core::Requeue wanted) {
-  const core::Acquire next = wanted.next;
-  const Step step{
-      .id = next.id, .started = base::BootClock::now(), .queue = next.queue, .first = true};
-  const auto old = find(wanted.id);
-  if (!old || old->create_revision == 0 || find(next.id)) {
-    co_return co_await requeue_by_steps(dir, wanted);
-  }
-  std::int64_t lease = 0;
-  auto problem = co_await find_lease(next.ttl, lease);
-  if (problem) {
-    co_return failure(*std::move(problem));
-  }
-  Place place{.dir = dir,
-              .key = etcd_key(dir, lease, next.id),
-              .shape = next.shape,
-              .ttl = next.ttl,
-              .window = next.window,
-              .lease = lease,
-              .beat = step.started};
-  EtcdTransaction transaction;
-  transaction.compares.push_back({.key = old->key, .revision = old->create_revision});
-  transaction.compares.push_back({.key = etcd_gone_key(options_, next.id)});
-  transaction.success.push_back({.what = EtcdOperation::What::remove, .key = old->key});
-  transaction.success.push_back({.what = EtcdOperation::What::put,
-                                 .key = place.key,
-                                 .value = note_text(next.shape),
-                                 .lease = lease});
-  transaction.success.push_back(all_of(dir));
-  put(next.id, std::move(place));
-  EtcdTransactionAnswer answer;
-  problem = co_await transact(std::move(transaction), answer);
-  if (problem) {
-    if (problem->code != ErrorCode::outcome_unknown) {
-      forget(next.id);
-    }
-    co_return failure(*std::move(problem));
-  }
-  forget(wanted.id);
-  if (!answer.succeeded) {  // there was nothing to give back
-    co_return co_await acquire(dir, next);
-  }
-  std::vector<EtcdKey> keys = std::move(answer.parts.back().keys);
-  Outcome outcome = co_await settle(dir, step, std::move(keys));
-  outcome.gave_back = true;
-  co_return outcome;
-}
-
-// A lease that was kept alive is not a lock that is held: after it, the key
-// itself is looked at (some versions renew leases that were revoked).
-engine::Task<engine::Outcomes> EtcdRecipe::renew(std::vector<core::RequestId> ids) {
-  const base::Time started = base::BootClock::now();
-  engine::Outcomes outcomes(ids.size(), plain(Status::not_held));
-  std::map<std::int64_t, std::optional<Error>> leases;
-  std::vector<std::pair<std::size_t, Place>> held;
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    const auto place = find(ids[i]);
-    if (place && place->held && !place->ending) {
-      held.emplace_back(i, *place);
-      leases.try_emplace(place->lease);
-    }
-  }
-  for (auto& [lease, problem] : leases) {
-    problem = co_await keep_alive(lease);
-  }
-  for (std::size_t from = 0; from < held.size(); from += kChecksAtOnce) {
-    const std::size_t to = std::min(from + kChecksAtOnce, held.size());
-    EtcdTransaction transaction;
-    for (std::size_t i = from; i < to; ++i) {
-      transaction.success.push_back(
-          {.what = EtcdOperation::What::range, .key = held[i].second.key});
-    }
-    EtcdTransactionAnswer answer;
-    const auto problem = co_await transact(std::move(transaction), answer);
-    for (std::size_t i = from; i < to; ++i) {
-      const auto& [index, place] = held[i];
-      const auto& late = leases[place.lease];
-      if (problem || late || answer.parts.size() <= i - from) {
-        outcomes[index] = failure(problem ? *problem : late.value_or(unknown("etcd: no answer")));
-        continue;
-      }
-      const auto& keys = answer.parts[i - from].keys;
-      outcomes[index] = renewed(ids[index], started, keys);
-    }
-  }
-  co_return outcomes;
-}
-
-Outcome EtcdRecipe::renewed(const core::RequestId& id, base::Time started,
-                            const std::vector<EtcdKey>& keys) {
-  const auto place = find(id);
-  if (!place || keys.empty() || keys.front().create_revision != place->create_revision) {
-    forget(id);
-    return plain(Status::not_held);
-  }
-  const bool revoked = EtcdNote::parse(keys.front().value).revoked;
-  bool lives = false;
-  change(id, [&](Place& found) {
-    lives = !found.ending;
-    found.beat = revoked ? found.beat : std::max(found.beat, started);
-  });
-  if (!lives) {
-    return plain(Status::not_held);
-  }
-  const base::Time end = std::min(started + place->ttl, alive_until(place->lease));
-  return {.status = revoked ? Status::revoked : Status::renewed,
-          .token = place->token,
-          .lease_for = end - started};
+  co_return co_await settle(dir, step, std::move(found.keys));
 }
 
 }  // namespace holdfast::engines

@@ -21,10 +21,20 @@
 #include "engine/engine.h"
 #include "engine/task.h"
 #include "engine/value_text.h"
-#include "engines/etcd/etcd_layout.h"
+#include "engines/etcd/etcd_line.h"
 #include "engines/etcd/etcd_session.h"
 
 namespace holdfast::engines {
+
+// All keys below it, in the order of their creation.
+inline EtcdOperation etcd_all_of(const std::string& dir) {
+  return {.what = EtcdOperation::What::range, .key = dir, .end = etcd_prefix_end(dir)};
+}
+Error etcd_keeps_changing();
+Error etcd_changed_too_often();
+inline bool etcd_lease_is_gone(const Error& error) {
+  return error.native == 5;  // gRPC's "not found"
+}
 
 // The lock recipe over one connection, and what this process has by it: a key
 // for each request that holds or waits, bound to one of a few leases.
@@ -70,25 +80,27 @@ class EtcdRecipe {
 
  private:
   struct Place {
-    std::string dir;
     std::string key;
-    core::Shape shape;
     Duration ttl{};
     Duration window{};
     std::int64_t lease = 0;
     std::int64_t create_revision = 0;  // 0: perhaps it is not there
+    std::int64_t mod_revision = 0;     // as long as its key has it, nothing is new
     std::uint64_t token = 0;
     base::Time beat{};         // send time of what last kept it alive
     base::Time due{};          // its date in the agenda
     std::int64_t watch = 0;    // on whom it waits for, or on its own key
     std::string blocker = {};  // whom it waits for
     bool held = false;
-    bool guarded = false;  // its own key was to be watched
-    bool ending = false;   // its time is up
+    bool guarded = false;         // its own key was to be watched
+    bool ending = false;          // its time is up
+    bool upgrading = false;       // waits for the other readers
+    std::int64_t adopted_at = 0;  // the last change of the key while it was the giver's
   };
   struct Lease {
     std::int64_t seconds = 0;
     base::Time alive_until{};  // counted from before the request that gave it
+    std::size_t users = 0;     // places
   };
   enum class Beat { no, yes };
   struct Step {
@@ -107,26 +119,67 @@ class EtcdRecipe {
     void await_resume() const noexcept {}
   };
 
+  // Those who come while a lease is being kept alive share the answer.
+  struct Company {
+    EtcdRecipe& recipe;
+    std::int64_t lease;
+    std::optional<Error> problem = std::nullopt;
+    std::coroutine_handle<> waiter = nullptr;
+    bool leads = false;
+    bool await_ready() const noexcept { return false; }
+    bool await_suspend(std::coroutine_handle<> handle);
+    bool await_resume() const noexcept { return leads; }
+  };
+  struct Renewal {  // of what is held
+    std::size_t index;
+    core::RequestId id;
+    std::string key;
+    std::int64_t mod_revision;
+    std::int64_t lease;
+  };
+
   // etcd_recipe.cc
   engine::Task<core::Outcome> acquire(std::string dir, core::Acquire wanted);
   engine::Task<core::Outcome> look(core::RequestId id, Beat beat);
-  engine::Task<core::Outcome> release(core::RequestId id);
-  engine::Task<core::Outcome> requeue(std::string dir, core::Requeue wanted);
-  engine::Task<core::Outcome> requeue_by_steps(std::string dir, core::Requeue wanted);
   engine::Task<core::Outcome> settle(std::string dir, Step step, std::vector<EtcdKey> keys);
   engine::Task<core::Outcome> leave(core::RequestId id, core::Outcome outcome);
   engine::Task<std::optional<Error>> transact(EtcdTransaction transaction,
                                               EtcdTransactionAnswer& answer);
   engine::Task<std::optional<Error>> range(std::string dir, EtcdRange& found);
   std::string note_text(const core::Shape& shape) const;
-  core::Outcome renewed(const core::RequestId& id, base::Time started,
-                        const std::vector<EtcdKey>& keys);
   void sweep(const std::vector<Entrant>& line);
 
   // etcd_admin.cc
   engine::Task<core::Outcome> revoke(std::string dir, core::Revoke wanted);
   engine::Task<core::Outcome> resize(std::string dir, std::uint32_t limit);
   engine::Task<LockInfo> describe(std::string name, std::vector<Entrant> line);
+
+  // etcd_changes.cc
+  struct Look {
+    std::vector<Entrant> line;
+    const Entrant* mine = nullptr;
+    std::int64_t revision = 0;
+  };
+  enum class Others { may_change, unchanged };
+  struct Change {
+    core::RequestId id;
+    Entrant to;
+    std::int64_t seen = 0;  // the revision that `others` is about
+    Others others = Others::may_change;
+  };
+  engine::Task<core::Outcome> upgrade(std::string dir, core::Upgrade wanted);
+  engine::Task<core::Outcome> downgrade(std::string dir, core::RequestId id);
+  engine::Task<std::optional<core::Outcome>> look_to_change(std::string dir, core::RequestId id,
+                                                            base::Time started, Look& look);
+  engine::Task<std::optional<Error>> rewrite(std::string dir, Change wanted, bool& done);
+  engine::Task<std::optional<Error>> await_change_of(core::RequestId id, std::string key);
+  bool is_watching(const core::RequestId& id, const std::string& blocker);
+  void end_upgrade(const core::RequestId& id);
+
+  // etcd_transfer.cc: `from` is the giver's, with the new token
+  engine::Task<core::Outcome> transfer(std::string dir, core::Transfer wanted);
+  engine::Task<std::optional<Error>> take_over(core::Transfer wanted, Entrant from,
+                                               base::Time started, bool& done);
 
   // etcd_values.cc
   engine::Task<Result<EtcdRange>> read_keys(std::string key, std::string end);
@@ -135,9 +188,24 @@ class EtcdRecipe {
   engine::Task<Result<EtcdTransaction>> draft(core::ValueWrite write, engine::ValueText text,
                                               EtcdRange found);
 
+  // etcd_releases.cc
+  engine::Task<core::Outcome> release(core::RequestId id);
+  engine::Task<core::Outcome> release_unseen(core::RequestId id, Place place);
+  engine::Task<core::Outcome> requeue(std::string dir, core::Requeue wanted);
+  engine::Task<core::Outcome> requeue_by_steps(std::string dir, core::Requeue wanted);
+
+  // etcd_renewals.cc
+  engine::Task<std::optional<Error>> unchanged(std::vector<Renewal> some, bool& all_of_them);
+  engine::Task<std::optional<Error>> read_again(std::vector<Renewal> some,
+                                                EtcdTransactionAnswer& answer);
+  core::Outcome renewed(const core::RequestId& id, base::Time started,
+                        const std::vector<EtcdKey>& keys);
+  core::Outcome prolonged(const core::RequestId& id, base::Time started);
+
   // etcd_leases.cc: a lease with at least that much of it left
   engine::Task<std::optional<Error>> find_lease(Duration ttl, std::int64_t& lease);
   engine::Task<std::optional<Error>> keep_alive(std::int64_t lease);
+  engine::Task<std::optional<Error>> keep_alive_for_all(std::int64_t lease);
   engine::Task<std::optional<Error>> freshen(std::int64_t lease, base::Time until);
   void lease_gone(std::int64_t lease);
   base::Time alive_until(std::int64_t lease);
@@ -189,6 +257,7 @@ class EtcdRecipe {
   std::unordered_map<std::int64_t, Lease> leases_;
   std::map<std::int64_t, std::int64_t> current_;  // seconds -> the lease to use
   std::map<std::int64_t, std::vector<std::coroutine_handle<>>> turns_;
+  std::map<std::int64_t, std::vector<Company*>> keeping_;
   std::unordered_map<std::int64_t, core::RequestId> watches_;
   std::int64_t next_watch_ = 1;
   std::set<std::pair<base::Time, core::RequestId>> agenda_;

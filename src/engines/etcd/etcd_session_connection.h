@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -18,16 +17,20 @@
 #include "base/file_descriptor.h"
 #include "engines/etcd/etcd_link.h"
 #include "engines/etcd/etcd_session.h"
+#include "engines/etcd/etcd_session_http2.h"
 
 namespace holdfast::engines {
 
-// What an EtcdSession is made of: the socket, the HTTP/2 streams in it, and the
+// It was turned away because of who we are, or are no longer; nothing was done.
+bool etcd_wants_login(int status, std::string_view text);
+
+// What an EtcdSession is made of: the socket, the HTTP/2 session in it, and the
 // thread that reads. Whoever makes a request writes it to the socket itself;
 // a hand-off to another thread would cost more than a local round trip.
-class EtcdConnection {
+class EtcdConnection : private EtcdHttp2::Owner {
  public:
   EtcdConnection(EtcdOptions options, EtcdSession::Events events);
-  ~EtcdConnection();
+  ~EtcdConnection() override;
   EtcdConnection(const EtcdConnection&) = delete;
   EtcdConnection& operator=(const EtcdConnection&) = delete;
 
@@ -40,12 +43,16 @@ class EtcdConnection {
   std::string server() const;
 
  private:
-  struct Http2;   // the library's session
-  struct Stream;  // one request, or the watches
-  friend struct Http2;
-
+  // etcd_session_connection.cc: the thread
   void run();
   void serve_once(std::unique_lock<std::mutex>& lock);
+  void drop(const std::string& why);
+  void finish_late(base::Time now);
+  base::Time next_deadline() const;
+  void tell(std::unique_lock<std::mutex>& lock);
+  void nudge() const;
+
+  // etcd_session_line.cc
   bool connect(std::unique_lock<std::mutex>& lock);
   template <typename Done>
   bool talk_until(std::unique_lock<std::mutex>& lock, base::Time until, const Done& done);
@@ -53,25 +60,25 @@ class EtcdConnection {
   void break_off(std::string why, ErrorCode code = ErrorCode::unavailable);
   const engine::Url::Host& host() const;  // whom we talk to
   std::string not_spoken_to() const;
+  void flush();
+  void read_some();
+
+  // etcd_session_login.cc
   void begin_login();
   void finish_login();
   void welcome_back();
   void finish_unwelcome(EtcdStatusCode status, const std::string& text);
-  void drop(const std::string& why);
-  void send_waiting();
+
+  // etcd_session_requests.cc
   bool submit(EtcdRequest& request);
-  void open_watches();
-  void say_to_watches(std::string_view message);
-  void flush();
-  void read_some();
-  void nudge() const;
+  void send_waiting();
+  void on_closed(std::int32_t id, EtcdHttp2::Stream& stream, bool refused) override;
   void finish(EtcdRequest& request, EtcdStatusCode status, int native, std::string text);
-  void finish_late(base::Time now);
-  void tell(std::unique_lock<std::mutex>& lock);
-  void on_watch_bytes(std::string_view bytes);
-  void on_stream_closed(std::int32_t id, bool refused);
-  void on_watches_closed(const Stream& stream);
-  base::Time next_deadline() const;
+
+  // etcd_session_watches.cc
+  void open_watches();
+  void on_message(std::string_view message) override;
+  void on_watches_closed(const EtcdHttp2::Stream& stream);
 
   const EtcdOptions options_;
   const EtcdSession::Events events_;
@@ -80,11 +87,9 @@ class EtcdConnection {
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   std::unique_ptr<EtcdLink> link_;
-  std::unique_ptr<Http2> http2_;
+  std::unique_ptr<EtcdHttp2> http2_;
   std::string heard_;
   bool ready_ = false;
-  bool greeted_ = false;     // it does speak HTTP/2
-  bool leaving_ = false;     // no new requests: the server, or the connection, ends
   bool leaderless_ = false;  // the member said so
   bool broken_ = false;
   bool stopping_ = false;
@@ -102,7 +107,6 @@ class EtcdConnection {
   std::vector<EtcdRequest*> unwelcome_;  // to be sent again after it
 
   std::deque<EtcdRequest*> waiting_;  // for a connection
-  std::map<std::int32_t, std::unique_ptr<Stream>> streams_;
   std::int32_t watch_stream_ = -1;
   base::Time reopen_watches_ = base::kNever;
   std::vector<std::pair<std::int64_t, EtcdRequest*>> creating_;  // watches, in the order sent

@@ -168,10 +168,11 @@ EtcdKey decode_key(std::string_view bytes) {
 
 std::string encode(const EtcdCompare& compare) {
   Writer out;
+  out.number(1, static_cast<std::int64_t>(compare.is));
   out.number(2, static_cast<std::int64_t>(compare.target)).bytes(3, compare.key);
   // A zero is left out by the format, and means zero.
-  out.number(compare.target == EtcdCompare::Target::create ? 5 : 6, compare.revision);
-  return out.take();
+  out.number(static_cast<std::uint64_t>(compare.target) + 4, compare.revision);
+  return out.bytes(64, compare.end).take();
 }
 
 std::string encode_put(const EtcdOperation& put) {

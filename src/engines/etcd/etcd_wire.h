@@ -24,10 +24,13 @@ std::string etcd_prefix_end(std::string prefix);
 // --- requests
 
 struct EtcdCompare {
-  enum class Target : std::uint8_t { create = 1, mod = 2 };
+  enum class Target : std::uint8_t { create = 1, mod = 2, lease = 4 };
+  enum class Is : std::uint8_t { equal = 0, greater = 1, less = 2 };
   std::string key = {};
+  std::string end = {};  // all keys from `key` to here
   Target target = Target::create;
-  std::int64_t revision = 0;  // equal to
+  Is is = Is::equal;
+  std::int64_t revision = 0;  // or the lease
 };
 
 struct EtcdOperation {
