@@ -251,6 +251,35 @@ engine::Detached check_all(engines::ZookeeperSession& session, std::size_t count
   answer.set_value(reply.status);
 }
 
+engine::Detached look_at(engines::ZookeeperSession& session, std::string path,
+                         std::promise<engines::ZookeeperStatus>& answer) {
+  const engines::ZookeeperReply reply = co_await session.children(std::move(path));
+  answer.set_value(reply.status);
+}
+
+// The server removes containers that have become empty: a semaphore's queue, say.
+TEST_F(ZookeeperFaults, ARequeueIntoAVanishedQueueLeavesNothingBehind) {
+  const auto where = engine::Url::parse(url());
+  engines::ZookeeperSession session{
+      engines::ZookeeperOptions::from(where.value()).value(),
+      {.changed = [](const std::string&) {}, .connected = [] {}, .disconnected = [](bool) {}}};
+  ASSERT_TRUE(session.await_connection(base::BootClock::now() + test::kPatience));
+  const auto engine = open_engine(url());
+  ASSERT_EQ(submit(*engine, "x", acquire(1, permits(2, 2))).status, Status::granted);
+  ASSERT_TRUE(eventually([&] {
+    std::promise<engines::ZookeeperStatus> answer;
+    auto told = answer.get_future();
+    look_at(session, root_ + "/x/locks", answer);
+    return told.get() == engines::ZookeeperStatus::no_node;
+  }));
+  const core::Requeue requeue{.id = id(1), .next = acquire(2, permits(2, 2))};
+  const Outcome again = submit(*engine, "x", requeue);
+  EXPECT_EQ(again.status, Status::granted);
+  EXPECT_TRUE(again.gave_back);
+  EXPECT_EQ(submit(*engine, "x", release(2)).status, Status::released);
+  EXPECT_EQ(nodes_of(*engine, "x"), 0U);
+}
+
 // A renewal of several locks may come just then.
 TEST_F(ZookeeperFaults, AnExpiredSessionRefusesSeveralStepsAtOnce) {
   const auto line = proxy();

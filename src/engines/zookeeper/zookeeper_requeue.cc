@@ -97,9 +97,15 @@ engine::Task<Outcome> ZookeeperRecipe::requeue(std::string dir, core::Requeue wa
                    .data = note_text(next.id, next.shape.permits, 0)});
   const ZookeeperReply moved = co_await session_->multi(std::move(steps));
   if (moved.status == ZookeeperStatus::no_node) {
-    forget(wanted.id);
+    // Its own nodes are gone, or what the next one was to stand in: then nothing has been done.
     forget(next.id);
-    co_return co_await acquire(dir, next);
+    const Outcome before = co_await release(wanted.id);
+    if (before.status == Status::failed) {
+      co_return before;
+    }
+    Outcome outcome = co_await acquire(dir, next);
+    outcome.gave_back = before.status == Status::released;
+    co_return outcome;
   }
   if (!moved.ok()) {
     if (moved.status != ZookeeperStatus::outcome_unknown) {
