@@ -26,6 +26,18 @@ bool is_settled(const ZookeeperReply& reply) {
 
 }  // namespace
 
+engine::Task<ZookeeperReply> ZookeeperRecipe::make_semaphore(std::string dir, std::uint32_t limit) {
+  LockNote fresh{.kind = LockNote::Kind::semaphore, .limit = limit};
+  ZookeeperReply made = co_await make_lock(dir, std::move(fresh));
+  if (made.ok()) {
+    ZookeeperPair below{session_->create(dir + "/leases", "", ZookeeperMode::container),
+                        session_->create(dir + "/locks", "", ZookeeperMode::container)};
+    auto [leases, locks] = co_await below;
+    made = std::move(locks);
+  }
+  co_return made;
+}
+
 engine::Task<Outcome> ZookeeperRecipe::enqueue_permits(std::string dir, core::Acquire wanted,
                                                        Step step) {
   const bool too_many = wanted.shape.permits > kMaxAtOnce;
@@ -43,14 +55,7 @@ engine::Task<Outcome> ZookeeperRecipe::enqueue_permits(std::string dir, core::Ac
         session_->children(dir)};
     auto [made, listed] = co_await both;
     if (made.status == ZookeeperStatus::no_node) {
-      LockNote fresh{.kind = LockNote::Kind::semaphore, .limit = wanted.shape.limit};
-      ZookeeperReply parent = co_await make_lock(dir, std::move(fresh));
-      if (parent.ok()) {
-        ZookeeperPair below{session_->create(dir + "/leases", "", ZookeeperMode::container),
-                            session_->create(dir + "/locks", "", ZookeeperMode::container)};
-        auto [leases, locks] = co_await below;
-        parent = std::move(locks);
-      }
+      const ZookeeperReply parent = co_await make_semaphore(dir, wanted.shape.limit);
       if (!is_settled(parent) && parent.status != ZookeeperStatus::node_exists) {
         forget(wanted.id);
         co_return zookeeper_failure(parent);

@@ -132,6 +132,7 @@ class ZookeeperRecipe {
   engine::Task<bool> recall_node(std::string path, Recalled& found);
 
   // zookeeper_permits.cc
+  engine::Task<ZookeeperReply> make_semaphore(std::string dir, std::uint32_t limit);
   engine::Task<core::Outcome> enqueue_permits(std::string dir, core::Acquire acquire, Step step);
   engine::Task<core::Outcome> settle_permits(std::string dir, Step step, LockNote note,
                                              std::int32_t version);
