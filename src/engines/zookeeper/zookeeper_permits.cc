@@ -74,9 +74,7 @@ engine::Task<Outcome> ZookeeperRecipe::enqueue_permits(std::string dir, core::Ac
       place.token = token.value_or(0);
     });
     if (!kept) {  // its time was up, or its session over, before it was made
-      std::vector<std::string> unwanted{made.text};
-      discard(std::move(unwanted));
-      co_return plain(Status::not_held);
+      co_return abandon(std::move(made.text));
     }
     if (!listed.ok()) {
       co_return zookeeper_failure(listed);

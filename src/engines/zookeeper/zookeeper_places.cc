@@ -339,6 +339,13 @@ bool ZookeeperRecipe::is_stopping() {
   return stopping_;
 }
 
+core::Outcome ZookeeperRecipe::abandon(std::string path) {
+  std::vector<std::string> unwanted;
+  unwanted.push_back(std::move(path));
+  discard(std::move(unwanted));
+  return plain(core::Status::not_held);
+}
+
 engine::Detached ZookeeperRecipe::discard(std::vector<std::string> paths) {
   for (int attempt = 0; attempt < kDiscards; ++attempt) {
     std::vector<ZookeeperOperation> steps;

@@ -164,9 +164,7 @@ engine::Task<Outcome> ZookeeperRecipe::enqueue(std::string dir, core::Acquire wa
       place.token = token.value_or(0);
     });
     if (!kept) {  // its time was up, or its session over, before it was made
-      std::vector<std::string> unwanted{made.text};
-      discard(std::move(unwanted));
-      co_return plain(Status::not_held);
+      co_return abandon(std::move(made.text));
     }
     if (!token) {
       co_return co_await leave(wanted.id, zookeeper_out_of_tokens());

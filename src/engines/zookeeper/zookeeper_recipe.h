@@ -195,6 +195,7 @@ class ZookeeperRecipe {
   engine::Detached give_up(core::RequestId id);
   // Nodes that were made for a place that is no longer wanted: all or none of them go.
   engine::Detached discard(std::vector<std::string> paths);
+  core::Outcome abandon(std::string path);
   bool is_stopping();
   void remember(const std::string& dir, Known known);
   void run();
