@@ -217,7 +217,13 @@ TEST_F(EtcdChanges, TheGiverCanDoNothingToWhatItGave) {
   EXPECT_EQ(submit(*giver, "x", renew(1)).status, Status::not_held);
   EXPECT_EQ(submit(*taker, "x", renew(2)).status, Status::renewed);
 
-  // And with all that it knows about it: its own engine has not noticed yet.
+  // It hangs on the taker's lease alone.
+  const std::string key = key_of("x");
+  const auto start = key.rfind('/') + 1;
+  run({"lease", "revoke", key.substr(start, key.rfind('-') - start)});
+  EXPECT_EQ(submit(*taker, "x", renew(2)).status, Status::renewed);
+
+  // And back, with a lease that is gone and is replaced.
   const Outcome back = submit(*giver, "x", transfer(2, 4));
   ASSERT_EQ(back.status, Status::granted);
   EXPECT_GT(back.token, second.token);
