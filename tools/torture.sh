@@ -25,7 +25,7 @@ build_preset dev torture_tests
 reports=build/torture
 run=${MINUTES_A_RUN:-4}
 end_of() { echo $((SECONDS + ${MINUTES_EACH:-60} * 60)); }
-export HOLDFAST_TORTURE_SECONDS=1 HOLDFAST_TORTURE_AT_MOST=${run}m
+export HOLDFAST_TORTURE_SECONDS=20 HOLDFAST_TORTURE_AT_MOST=${run}m
 export HOLDFAST_TORTURE_LIMIT=$((run * 60 + 300))
 test=FindsNoViolation
 

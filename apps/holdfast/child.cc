@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <string_view>
 #include <system_error>
 
 #include "exit_status.h"
@@ -79,6 +80,19 @@ Refusal no_process(int error_number) {
               "; see ulimit -u and ulimit -n"};
 }
 
+// HOLDFAST_NAME, HOLDFAST_TOKEN_2 and so on: if we run under a lock ourselves,
+// what is said of that one is not true of ours.
+bool tells_of_a_lock(std::string_view name) {
+  return std::ranges::any_of(
+      std::array<std::string_view, 2>{"HOLDFAST_NAME", "HOLDFAST_TOKEN"},
+      [&](std::string_view start) {
+        const std::string_view rest = name.substr(std::min(start.size(), name.size()));
+        return name.starts_with(start) &&
+               (rest.empty() || (rest.front() == '_' && rest.find_first_not_of("0123456789", 1) ==
+                                                            std::string_view::npos));
+      });
+}
+
 }  // namespace
 
 std::vector<std::string> environment_with(const std::vector<Variable>& variables) {
@@ -86,7 +100,8 @@ std::vector<std::string> environment_with(const std::vector<Variable>& variables
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string text{*entry};
     const std::string name = text.substr(0, text.find('='));
-    if (std::none_of(variables.begin(), variables.end(),
+    if (!tells_of_a_lock(name) &&
+        std::none_of(variables.begin(), variables.end(),
                      [&](const Variable& variable) { return variable.name == name; })) {
       result.push_back(text);
     }

@@ -231,15 +231,18 @@ void let_in(const Case& run, const Call& call, const Event& event, std::vector<B
   Crowd crowd;
   crowd.add(call.shape);
   std::vector<const Call*> inside{&call};
+  std::string others;
   std::erase_if(beliefs, [&](const Belief& belief) { return belief.until <= event.time; });
   for (const Belief& belief : beliefs) {
     crowd.add(belief.call->shape);
     inside.push_back(belief.call);
+    others += (others.empty() ? "" : ", ") + say(*belief.call) + " until " + to_text(belief.until);
   }
   if (!crowd.fits()) {
-    run.findings.add(
-        "S6", say(call) + " was let into " + lock(call) + " while others might still count on it",
-        inside);
+    run.findings.add("S6",
+                     say(call) + " was let into " + lock(call) + " at " + to_text(event.time) +
+                         ", but others might still count on it: " + others,
+                     inside);
   }
   beliefs.push_back({&call, Moment{event.value}});
 }
@@ -255,7 +258,10 @@ void check_beliefs(const Case& run) {
   }
   std::unordered_map<std::uint32_t, std::vector<Belief>> open;
   for (const Event& event : run.history) {
-    if (event.kind == EventKind::killed && !run.rules.lease) {
+    // A session ends with its process, which is dead before we can write that down.
+    const bool killing = event.kind == EventKind::killed ||
+                         (event.kind == EventKind::fault && event.fault == Fault::kill);
+    if (killing && !run.rules.lease) {
       for (auto& [name, beliefs] : open) {
         std::erase_if(beliefs,
                       [&](const Belief& belief) { return belief.call->process == event.process; });

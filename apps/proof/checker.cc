@@ -6,8 +6,6 @@
 namespace holdfast::proof {
 namespace {
 
-constexpr int kToldOfEach = 3;
-
 bool is_repeated(EventKind kind) {
   return kind == EventKind::alive || kind == EventKind::wrote || kind == EventKind::turned_away ||
          kind == EventKind::nested;

@@ -28,6 +28,9 @@ struct Rules {
   std::unordered_map<std::uint32_t, std::uint64_t> token_floor = {};
 };
 
+// Of each property so many violations are told.
+inline constexpr int kToldOfEach = 3;
+
 struct Violation {
   std::string property;  // "S2"
   std::string text;
@@ -36,8 +39,7 @@ struct Violation {
 };
 
 // Checks a whole history against the properties of docs/proof.md: S1-S6 and
-// L1-L4. Sorts and sweeps, so a million events take seconds. At most a few
-// violations of each property are told.
+// L1-L4. Sorts and sweeps, so a million events take seconds.
 std::vector<Violation> check(const History& history, const Rules& rules);
 
 std::string to_text(const Violation& violation, const History& history);

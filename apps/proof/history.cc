@@ -29,6 +29,11 @@ std::string say_token(const Event& event) {
   return event.token == 0 ? "" : ", token " + std::to_string(event.token);
 }
 
+// What its owner may count on, whatever happens to it.
+std::string say_deadline(const Event& event) {
+  return "until " + to_text(Moment{event.value});
+}
+
 std::string details(const Event& event) {
   switch (event.kind) {
     case EventKind::called:
@@ -36,11 +41,12 @@ std::string details(const Event& event) {
              (event.value < 0 ? ", waits for ever"
                               : ", waits " + std::to_string(event.value / 1'000'000) + " ms");
     case EventKind::granted:
-      return say_shape(event) + say_token(event);
+      return say_shape(event) + say_token(event) + ", " + say_deadline(event);
     case EventKind::refused:
     case EventKind::unreleased:
       return std::string{to_string(event.code)};
     case EventKind::alive:
+      return say_deadline(event);
     case EventKind::wrote:
     case EventKind::turned_away:
     case EventKind::nested:
@@ -69,6 +75,13 @@ std::optional<Fault> fault_named(std::string_view name) noexcept {
     return std::nullopt;
   }
   return static_cast<Fault>(found - kFaultNames.begin());
+}
+
+std::string to_text(Moment time) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.3f ms",
+                std::chrono::duration<double, std::milli>{time}.count());
+  return text.data();
 }
 
 std::string to_text(const Event& event) {

@@ -80,6 +80,7 @@ struct Event {
 using History = std::vector<Event>;
 
 std::string to_text(const Event& event);
+std::string to_text(Moment time);  // "313.504 ms"
 std::string_view to_string(EventKind kind) noexcept;
 std::string_view to_string(Fault fault) noexcept;
 std::optional<Fault> fault_named(std::string_view name) noexcept;

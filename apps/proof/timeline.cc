@@ -13,8 +13,9 @@ constexpr double kWidth = 1000;
 constexpr double kLabels = 150;
 constexpr double kRow = 34;
 constexpr double kBar = 16;
-constexpr double kTop = 30;
+constexpr double kTop = 44;
 constexpr double kLabelWidth = 55;
+constexpr int kTicks = 4;
 
 constexpr const char* kStyle = R"(
 body { font: 14px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 1200px; padding: 0 1em;
@@ -22,6 +23,7 @@ body { font: 14px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 1200px
 h1 { font-size: 1.4em } h2 { font-size: 1.1em; margin-top: 2em }
 svg { width: 100%; height: auto; border: 1px solid #d5dce4; border-radius: 6px; background: #fbfcfd }
 .wait { fill: #b9c7d8 } .hold { fill: #2f7d4f } .doubt { fill: #d9a441 } .fault { fill: #d9534f22 }
+.claim { fill: #7a5bb5 } .tick { stroke: #d5dce4; stroke-dasharray: 2 4 }
 .mark { stroke: #1d2733; stroke-width: 1 } .axis { stroke: #d5dce4 }
 text { font: 12px system-ui, sans-serif; fill: #1d2733 } .small { font-size: 10px; fill: #5c6b7a }
 .key { display: flex; gap: 1.5em; flex-wrap: wrap } .key svg { width: 14px; border: 0 }
@@ -29,6 +31,7 @@ pre { background: #f4f6f8; padding: 1em; overflow-x: auto; border-radius: 6px }
 @media (prefers-color-scheme: dark) {
   body { background: #14181d; color: #dbe2ea } svg { background: #1b2027; border-color: #333c47 }
   text { fill: #dbe2ea } .small { fill: #93a1b1 } .mark { stroke: #dbe2ea } .axis { stroke: #333c47 }
+  .tick { stroke: #333c47 }
   pre { background: #1b2027 } .wait { fill: #4a5868 }
 }
 )";
@@ -82,14 +85,12 @@ class Drawing {
     const double height = kTop + kRow * static_cast<double>(std::max<std::size_t>(rows_.size(), 1));
     out_ << R"(<svg role="img" viewBox="0 0 )" << kLabels + kWidth + 20 << ' ' << height + 10
          << "\">\n";
+    draw_times(height);
     draw_faults(height);
     for (const auto& [row, place] : rows_) {
       draw_row(row, kTop + kRow * place);
     }
-    const double span = std::chrono::duration<double, std::milli>{end_ - begin_}.count();
-    out_ << R"(<text class="small" x=")" << kLabels << R"(" y="14">0 ms</text>)"
-         << R"(<text class="small" text-anchor="end" x=")" << kLabels + kWidth << R"(" y="14">)"
-         << span << " ms</text>\n</svg>\n";
+    out_ << "</svg>\n";
     return out_.str();
   }
 
@@ -101,6 +102,17 @@ class Drawing {
     const double share = std::chrono::duration<double>{time - begin_}.count() /
                          std::chrono::duration<double>{end_ - begin_}.count();
     return kLabels + kWidth * std::clamp(share, 0.0, 1.0);
+  }
+
+  // The same times as in the list of events.
+  void draw_times(double height) {
+    for (int tick = 0; tick <= kTicks; ++tick) {
+      const Moment time = begin_ + (end_ - begin_) * tick / kTicks;
+      const char* anchor = tick == 0 ? "start" : tick == kTicks ? "end" : "middle";
+      out_ << R"(<line class="tick" x1=")" << x(time) << "\" x2=\"" << x(time)
+           << R"(" y1="18" y2=")" << height << R"("/><text class="small" text-anchor=")" << anchor
+           << "\" x=\"" << x(time) << R"(" y="12">)" << to_text(time) << "</text>\n";
+    }
   }
 
   void rectangle(const char* kind, Moment from, Moment to, double y, double height,
@@ -120,14 +132,28 @@ class Drawing {
           return fault->fault == event->fault && fault->process == event->process;
         });
         if (begun != open.end()) {
-          rectangle("fault", (*begun)->time, event->time, kTop - 6, height - kTop,
-                    to_text(**begun));
+          draw_fault(**begun, event->time, height);
           open.erase(begun);
         }
       }
     }
     for (const Event* fault : open) {
-      rectangle("fault", fault->time, end_, kTop - 6, height - kTop, to_text(*fault));
+      draw_fault(*fault, end_, height);
+    }
+  }
+
+  // Behind those whom it hits.
+  void draw_fault(const Event& fault, Moment until, double height) {
+    if (fault.process == kEverybody) {
+      rectangle("fault", fault.time, until, kTop - 6, height - kTop, to_text(fault));
+      out_ << R"(<text class="small" x=")" << x(fault.time) << "\" y=\"" << kTop - 10 << "\">"
+           << to_string(fault.fault) << "</text>\n";
+      return;
+    }
+    for (const auto& [row, place] : rows_) {
+      if (row.first == fault.process) {
+        rectangle("fault", fault.time, until, kTop + kRow * place - 6, kRow - 4, to_text(fault));
+      }
     }
   }
 
@@ -160,6 +186,9 @@ class Drawing {
         looked = event;
       } else if (over) {
         draw_stay(entered, looked, event->time, y);
+        if (death && entered != nullptr) {
+          draw_claim(*looked, event->time, y);
+        }
         entered = nullptr;
       }
       draw_mark(*event, y);
@@ -175,6 +204,15 @@ class Drawing {
     rectangle("doubt", looked->time, until, y, kBar, "not looked at any more");
     rectangle("hold", entered->time, looked->time, y, kBar,
               "holds, token " + std::to_string(entered->token));
+  }
+
+  // Whoever dies could not say that it no longer counts on its lease.
+  void draw_claim(const Event& looked, Moment death, double y) {
+    const Moment deadline{looked.value};
+    if (deadline > death) {
+      rectangle("claim", death, std::min(deadline, end_), y + kBar / 2 - 2, 4,
+                "was told that it may count on it until " + to_text(deadline));
+    }
   }
 
   void draw_mark(const Event& event, double y) {
@@ -203,10 +241,11 @@ class Drawing {
 
 // What the colours mean.
 std::string legend() {
-  constexpr std::array<std::pair<const char*, const char*>, 4> kMeanings{{
+  constexpr std::array<std::pair<const char*, const char*>, 5> kMeanings{{
       {"wait", "waits"},
       {"hold", "certainly holds"},
       {"doubt", "may still hold; not looked at any more"},
+      {"claim", "is dead, and was told that it may count on the lock for so long"},
       {"fault", "a fault is on"},
   }};
   std::string html = R"(<p class="key">)";

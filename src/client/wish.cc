@@ -100,7 +100,8 @@ Error unsupported(const std::string& what, const Capabilities& engine,
   std::string who;
   for (const engine::Registration& each : engine::registrations()) {
     for (const Capabilities& row : each.capabilities()) {
-      if (who.empty() && row.engine == engine.engine && has(row)) {
+      if (who.empty() && row.engine == engine.engine && row.strategy != engine.strategy &&
+          has(row)) {
         who = (row.strategy.empty() ? "the default strategy" : "strategy=" + row.strategy) + " or ";
       }
     }

@@ -58,6 +58,10 @@ class RecipeEngine : public Engine {
   }
 
   const Capabilities& capabilities() const noexcept override { return capabilities_; }
+  // A release and the next request of this process for the lock are cheaper together. But
+  // requests for different locks have nothing in common.
+  base::Duration ride() const noexcept override { return std::chrono::milliseconds{1}; }
+  base::Duration gather() const noexcept override { return {}; }
   void set_ttl(Duration ttl) { capabilities_.min_ttl = capabilities_.max_ttl = ttl; }
 
   void submit(std::size_t, std::span<const core::Command> commands, Patience patience,

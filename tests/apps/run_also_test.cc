@@ -19,6 +19,15 @@ TEST_F(RunAlso, HoldsAllAndTellsTheirTokens) {
   EXPECT_TRUE(is_idle());
 }
 
+TEST_F(RunAlso, ACommandInsideIsToldOfItsOwnLocksAlone) {
+  const auto called = call(run("a", {"--also", "b"},
+                               "export HOLDFAST_NAMES=kept; \"$HOLDFAST\" run c -- sh -c "
+                               "'env | grep -c ^HOLDFAST_NAME_; "
+                               "env | grep -c ^HOLDFAST_TOKEN_; echo $HOLDFAST_NAME "
+                               "$HOLDFAST_NAMES'"));
+  EXPECT_EQ(called.out, "0\n0\nc kept\n") << called.err;
+}
+
 TEST_F(RunAlso, OneThatIsTakenMeansNoneIsHeld) {
   Process holder = start(run("a", {}, "touch \"$DIR/in\"; exec sleep 60"));
   ASSERT_TRUE(appears("in"));

@@ -137,6 +137,32 @@ TEST_F(MysqlFaults, LeasesSurviveTheirKilledSessions) {
   EXPECT_EQ(submit(*b, "x", poll(2)).status, Status::granted);
 }
 
+// Those who sleep share a mutex of the server, and a KILL QUERY that meets another of them
+// there takes two seconds, for everybody. Those who wait for a user-level lock do not.
+TEST_F(MysqlFaults, ADoorbellDoesNotSleepInTheServersOneBed) {
+  const auto a = open_engine(store_->url(), 1);
+  const auto b = open_engine(store_->url(), 2);
+  ASSERT_EQ(submit(*a, "x", acquire(1)).status, Status::granted);
+  ASSERT_EQ(submit(*b, "x", acquire(2)).status, Status::queued);
+  const auto waits = [&](const std::string& state) {
+    b->answer_doorbell();  // it moves on if somebody looks
+    return store_->sessions_in(state) > 0;
+  };
+  EXPECT_TRUE(eventually([&] { return waits("User lock"); }));
+  EXPECT_EQ(store_->sessions_in("User sleep"), 0U);
+  EXPECT_EQ(submit(*a, "x", release(1)).status, Status::released);
+  EXPECT_FALSE(wait_for_ring(*b).empty());
+
+  // Whoever kept the door shut is gone: it is heard all the same.
+  ASSERT_EQ(submit(*b, "x", release(2)).status, Status::released);
+  ASSERT_EQ(submit(*a, "y", acquire(3)).status, Status::granted);
+  ASSERT_EQ(submit(*b, "y", acquire(4)).status, Status::queued);
+  ASSERT_GT(store_->kill_sessions(), 0U);
+  EXPECT_TRUE(eventually([&] { return waits("User sleep"); }));
+  EXPECT_EQ(submit(*a, "y", release(3)).status, Status::released);
+  EXPECT_FALSE(wait_for_ring(*b).empty());
+}
+
 TEST_F(MysqlFaults, AResetLineIsNoticedBeforeItIsUsed) {
   const auto proxy = proxy_to(store_->port());
   const auto engine = open_engine(store_->url(proxy->port()));

@@ -1,14 +1,21 @@
 // What happens on the way to ZooKeeper, and who may do what there.
+#pragma GCC diagnostic ignored "-Wzero-as-null-pointer-constant"  // GCC's own code for coroutines
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <holdfast/holdfast.h>
 
+#include <atomic>
 #include <future>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/ids.h"
+#include "engine/task.h"
+#include "engine/url.h"
+#include "engines/zookeeper/zookeeper_session.h"
 #include "support/engine_driver.h"
 #include "support/eventually.h"
 #include "support/fault_proxy.h"
@@ -99,14 +106,53 @@ TEST_F(ZookeeperFaults, ALostReplyToAReleaseHurtsNobody) {
 TEST_F(ZookeeperFaults, ALostReplyToARequeueGivesBackOnce) {
   const auto line = proxy();
   const auto engine = open_engine(url_at(port_of(*line)));
+  const auto other = open_engine(url(), 2);
   ASSERT_EQ(submit(*engine, "x", acquire(1)).status, Status::granted);
+  ASSERT_EQ(submit(*other, "x", acquire(3)).status, Status::queued);
   line->swallow_reply({.pattern = "-lock-", .then = Swallow::Then::cut});
   const core::Requeue requeue{.id = id(1), .next = acquire(2)};
   ASSERT_TRUE(submit(*engine, "x", requeue).error);
   const Outcome again = insist(*engine, "x", requeue);
-  EXPECT_EQ(again.status, Status::granted);
+  EXPECT_EQ(again.status, Status::queued);
   EXPECT_TRUE(again.gave_back);
-  EXPECT_EQ(nodes_of(*engine, "x"), 1U);
+  EXPECT_EQ(nodes_of(*engine, "x"), 2U);
+  EXPECT_EQ(insist(*other, "x", heartbeat(3)).status, Status::granted);
+}
+
+// With nobody else in line the node stays, and costs the ensemble no write, for as long as
+// tokens can rise within its block.
+TEST_F(ZookeeperFaults, ARequeueWithNobodyInLineKeepsTheNode) {
+  const auto engine = open_engine(url());
+  const auto other = open_engine(url(), 2);
+  std::uint64_t last = submit(*engine, "x", acquire(1)).token;
+  const auto node = [&] { return other->show("x").value().holders.at(0).token; };
+  const auto first = node();
+  std::uint32_t number = 1;
+  const auto requeue = [&] {
+    const Outcome outcome =
+        submit(*engine, "x", core::Requeue{.id = id(number), .next = acquire(number + 1)});
+    EXPECT_EQ(outcome.status, Status::granted);
+    EXPECT_TRUE(outcome.gave_back);
+    EXPECT_GE(outcome.token, last + core::kTokenStride);
+    last = outcome.token;
+    ++number;
+  };
+  requeue();
+  EXPECT_EQ(node(), first);
+  while (node() == first && number < 1000) {
+    requeue();
+  }
+  EXPECT_GT(node(), first) << "the block has an end";
+  EXPECT_LT(number, 1000U);
+  EXPECT_EQ(nodes_of(*other, "x"), 1U);
+  requeue();
+  // Whoever has it now is who can lose it.
+  ASSERT_EQ(submit(*other, "x", core::Revoke{}).status, Status::done);
+  EXPECT_EQ(submit(*engine, "x", renew(1)).status, Status::not_held);
+  EXPECT_EQ(submit(*engine, "x", renew(number)).status, Status::revoked);
+  EXPECT_EQ(submit(*engine, "x", heartbeat(number)).status, Status::revoked);
+  EXPECT_EQ(submit(*engine, "x", release(number)).status, Status::released);
+  EXPECT_EQ(nodes_of(*other, "x"), 0U);
 }
 
 // A session that was given up may live on at the servers, with its nodes: the
@@ -181,6 +227,81 @@ TEST_F(ZookeeperFaults, AnAcquireThatIsGivenUpMidwayLeavesNoNode) {
     ASSERT_TRUE(eventually(given_up));
     EXPECT_TRUE(eventually([&] { return nodes_of(*other, name) == 0; })) << name;
     EXPECT_EQ(submit(*other, name, acquire(1000 + number)).status, Status::granted) << name;
+  }
+}
+
+// kazoo's own do not see ours.
+TEST_F(ZookeeperFaults, KazoosLayoutSaysThatItHasNoSemaphores) {
+  Client client = Client::open(url("&layout=kazoo")).value();
+  EXPECT_FALSE(client.capabilities().permits);
+  const auto refused = client.acquire("x", {.wait = 0ms, .mode = Mode::permits, .of = 2});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::unsupported) << refused.error();
+}
+
+engine::Detached check_all(engines::ZookeeperSession& session, std::size_t count,
+                           std::promise<engines::ZookeeperStatus>& answer) {
+  std::vector<engines::ZookeeperOperation> checks;
+  for (std::size_t i = 0; i < count; ++i) {
+    checks.push_back({.what = i % 2 == 0 ? engines::ZookeeperOperation::What::create
+                                         : engines::ZookeeperOperation::What::check,
+                      .path = "/a-path-that-needs-memory-of-its-own-" + std::to_string(i)});
+  }
+  const engines::ZookeeperReply reply = co_await session.multi(std::move(checks));
+  answer.set_value(reply.status);
+}
+
+engine::Detached look_at(engines::ZookeeperSession& session, std::string path,
+                         std::promise<engines::ZookeeperStatus>& answer) {
+  const engines::ZookeeperReply reply = co_await session.children(std::move(path));
+  answer.set_value(reply.status);
+}
+
+// The server removes containers that have become empty: a semaphore's queue, say.
+TEST_F(ZookeeperFaults, ARequeueIntoAVanishedQueueLeavesNothingBehind) {
+  const auto where = engine::Url::parse(url());
+  engines::ZookeeperSession session{
+      engines::ZookeeperOptions::from(where.value()).value(),
+      {.changed = [](const std::string&) {}, .connected = [] {}, .disconnected = [](bool) {}}};
+  ASSERT_TRUE(session.await_connection(base::BootClock::now() + test::kPatience));
+  const auto engine = open_engine(url());
+  ASSERT_EQ(submit(*engine, "x", acquire(1, permits(2, 2))).status, Status::granted);
+  ASSERT_TRUE(eventually([&] {
+    std::promise<engines::ZookeeperStatus> answer;
+    auto told = answer.get_future();
+    look_at(session, root_ + "/x/locks", answer);
+    return told.get() == engines::ZookeeperStatus::no_node;
+  }));
+  const core::Requeue requeue{.id = id(1), .next = acquire(2, permits(2, 2))};
+  const Outcome again = submit(*engine, "x", requeue);
+  EXPECT_EQ(again.status, Status::granted);
+  EXPECT_TRUE(again.gave_back);
+  EXPECT_EQ(submit(*engine, "x", release(2)).status, Status::released);
+  EXPECT_EQ(nodes_of(*engine, "x"), 0U);
+}
+
+// A renewal of several locks may come just then.
+TEST_F(ZookeeperFaults, AnExpiredSessionRefusesSeveralStepsAtOnce) {
+  const auto line = proxy();
+  const auto where = engine::Url::parse("zookeeper://127.0.0.1:" + port_of(*line) +
+                                        "/x?session_timeout=1s&tick=200ms");
+  std::atomic<bool> expired = false;
+  engines::ZookeeperSession session{engines::ZookeeperOptions::from(where.value()).value(),
+                                    {.changed = [](const std::string&) {},
+                                     .connected = [] {},
+                                     .disconnected = [&](bool over) { expired = over; }}};
+  ASSERT_TRUE(session.await_connection(base::BootClock::now() + test::kPatience));
+  ASSERT_TRUE(eventually([&] {
+    line->block(Way::to_store);
+    std::this_thread::sleep_for(2s);  // the server forgets us meanwhile, and tells afterwards
+    line->unblock(Way::to_store);
+    return eventually([&] { return expired.load(); }, 2s);
+  }));
+  for (std::size_t count = 1; count < 6; ++count) {
+    std::promise<engines::ZookeeperStatus> answer;
+    auto told = answer.get_future();
+    check_all(session, count, answer);
+    EXPECT_EQ(told.get(), engines::ZookeeperStatus::unavailable);
   }
 }
 

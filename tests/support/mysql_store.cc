@@ -94,6 +94,13 @@ std::size_t MysqlStore::kill_sessions() {
   return sessions.size();
 }
 
+std::size_t MysqlStore::sessions_in(const std::string& state) {
+  return root()
+      .ask("SELECT 1 FROM information_schema.PROCESSLIST WHERE USER='" + account_ +
+           "' AND STATE='" + state + "'")
+      .size();
+}
+
 std::uint64_t MysqlStore::token_of(const std::string& name) {
   const std::string last =
       root().ask_one("SELECT token FROM " + prefix_ + "locks WHERE name=" + hex(name));

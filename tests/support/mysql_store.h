@@ -38,6 +38,8 @@ class MysqlStore {
 
   // Ends the sessions of those who use these tables. How many there were.
   std::size_t kill_sessions();
+  // How many of them are in that state: "User sleep".
+  std::size_t sessions_in(const std::string& state);
   // What the last grant of the name got; 0 if there is no row.
   std::uint64_t token_of(const std::string& name);
   std::size_t rows();  // in the table of locks

@@ -209,6 +209,12 @@ TEST(HistoryChecker, S6ASessionEndsWithItsProcess) {
   Builder run;
   run.enter('A', 64).kill('A').pass(500ms).enter('B', 128).leave('B');
   EXPECT_EQ(run.verdict({.lease = false}), "");
+  // The next one may be let in before we know that it is dead.
+  Builder at_once;
+  at_once.enter('A', 64).fault(EventKind::fault, Fault::kill, 'A').enter('B', 128).kill('A');
+  at_once.fault(EventKind::mended, Fault::kill, 'A').leave('B');
+  EXPECT_EQ(at_once.verdict({.lease = false}), "");
+  EXPECT_EQ(at_once.verdict(), "S6");
 }
 
 TEST(HistoryChecker, S6PermitsAreCounted) {

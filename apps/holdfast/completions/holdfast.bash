@@ -104,7 +104,7 @@ _holdfast() {
     init) options='--print' ;;
     bench) options='--scenario --seconds --threads --names --waiters' ;;
     torture)
-      options='--seconds --minutes --seed --faults --processes --threads --min-grants --min-faults --at-most --ttl --timeline'
+      options='--seconds --minutes --seed --faults --processes --threads --min-grants --min-faults --at-most --ttl --timeline --events'
       ;;
     ls | show | doctor | version) options='' ;;
     '')

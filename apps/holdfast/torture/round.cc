@@ -66,7 +66,11 @@ Result<void> look_for_leftovers(Board& board, const Plan& plan) {
   while (true) {
     const auto locks = client->list(plan.prefix);
     if (!locks) {
-      return tl::unexpected{locks.error()};
+      if (std::chrono::steady_clock::now() > deadline) {
+        return tl::unexpected{locks.error()};
+      }
+      std::this_thread::sleep_for(20ms);  // a busy store, too, gets a second chance
+      continue;
     }
     const auto in_use = [](const LockInfo& lock) {
       return !lock.holders.empty() || !lock.queue.empty();

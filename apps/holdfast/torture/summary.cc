@@ -197,13 +197,14 @@ void print_text(Outcome& outcome) {
   say("from release to entry", summary.gap_ms);
   std::cout << '\n';
   for (const Finding& finding : outcome.findings) {
-    std::cout << finding.property << ": " << finding.text << '\n' << finding.events << '\n';
+    std::cout << finding.events << '\n';
   }
   if (outcome.findings.empty()) {
     std::cout << "passed: " << summary.events << " events in " << summary.rounds
               << " rounds show no violation (seed " << outcome.seed << ")\n";
   } else {
-    std::cout << "VIOLATED (seed " << outcome.seed << "); the timeline is in " << outcome.timeline
+    std::cout << "VIOLATED (seed " << outcome.seed << "): of each property at most "
+              << proof::kToldOfEach << " are shown; the timeline is in " << outcome.timeline
               << '\n';
   }
 }

@@ -38,6 +38,7 @@ struct Options {
   std::uint64_t min_faults = 0;
   std::optional<Duration> at_most;
   std::string timeline = "holdfast-torture.html";
+  std::string events;  // empty: nowhere
   bool worker = false;
 };
 
@@ -126,6 +127,13 @@ void keep_timeline(const RoundResult& result, const std::string& file, Outcome& 
   outcome.timeline = file;
 }
 
+void keep_events(const proof::History& history, const std::string& file) {
+  std::ofstream out{file, std::ios::app};
+  for (const proof::Event& event : history) {
+    out << proof::to_text(event) << '\n';
+  }
+}
+
 Result<Outcome> torture(const Context& context, const Options& options) {
   const auto url = store_url(context);
   if (!url) {
@@ -168,6 +176,9 @@ Result<Outcome> torture(const Context& context, const Options& options) {
       return tl::unexpected{result.error()};
     }
     outcome.summary.add(result->history);
+    if (!options.events.empty()) {
+      keep_events(result->history, options.events);
+    }
     for (const proof::Violation& violation : result->violations) {
       outcome.findings.push_back(
           {violation.property, violation.text, proof::to_text(violation, result->history)});
@@ -265,6 +276,8 @@ void register_torture(CommandLine& line, const Context& context) {
               into(options->ttl))
       .option("--timeline", "FILE", "Where a violation is drawn; default holdfast-torture.html",
               into(options->timeline))
+      .option("--events", "FILE", "Where all events are written, round by round; default nowhere",
+              into(options->events))
       .hidden_flag("--worker", options->worker)
       .examples(torture::kExamples)
       .action([&context, options] { return torture::run(context, *options); });

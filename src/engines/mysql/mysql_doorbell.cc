@@ -146,6 +146,9 @@ void MysqlDoorbell::on_over() {
     return;
   }
   pause_ = {};
+  if (step_ == Step::hanging) {
+    has_locks_ = !refused;
+  }
   if (step_ == Step::connecting) {
     hang();
   } else if (step_ == Step::looking && !session_.error()) {
@@ -244,7 +247,8 @@ void MysqlDoorbell::sleep() {
   if (has_notes_) {
     sql_.drop_notes(packet);
   }
-  sql_.sleep(packet, kSleep, known);
+  const bool at_the_door = on_mariadb_ && has_locks_;
+  sql_.sleep(packet, kSleep, known, at_the_door ? MysqlSql::Couch::door : MysqlSql::Couch::sleep);
   send(Step::sleeping, std::move(packet), kSleep * 2);
 }
 

@@ -84,6 +84,7 @@ class MysqlDoorbell {
   Step step_ = Step::off;
   int watched_ = -1;
   bool on_mariadb_ = true;
+  bool has_locks_ = true;  // of the server's own
   base::Duration pause_{};
   bool has_notes_ = false;
   std::map<core::RequestId, Expected> expected_;

@@ -192,6 +192,10 @@ std::optional<engine::Conversation::Wait> MysqlExchange::advance(short ready) {
 }
 
 bool MysqlExchange::on_reply() {
+  constexpr unsigned kFirstOfTheClients = 2000;  // errors below it are the server's
+  if (step_ == Step::door && session_.error() && session_.error()->code < kFirstOfTheClients) {
+    return start_window();  // it has no such locks: the doorbell does without
+  }
   if (session_.error() &&
       !(step_ == Step::write && committed_at_ > 0 && session_.replies().size() >= committed_at_)) {
     return on_error(*session_.error());
@@ -205,6 +209,7 @@ bool MysqlExchange::on_reply() {
       return on_connected();
     case Step::survey:
       return on_survey();
+    case Step::door:
     case Step::make_tables:
       return start_window();
     case Step::plain:
@@ -243,7 +248,13 @@ bool MysqlExchange::on_survey() {
   const MysqlReply& wsrep = session_.replies().back();
   trusts_autocommit_ = wsrep.rows() == 0 || wsrep.cell(0, 1) != "ON";
   has_returning_ = trusts_autocommit_ && MysqlFeatures::of(session_.server_version()).returning;
-  return start_window();
+  if (!on_mariadb_ || !trusts_autocommit_ || !context_.options.doorbell) {
+    return start_window();
+  }
+  std::string packet;
+  context_.sql.shut_door(packet);
+  send(Step::door, std::move(packet));
+  return true;
 }
 
 void MysqlExchange::send(Step step, std::string packet) {

@@ -78,7 +78,7 @@ class MysqlExchange : public engine::Conversation {
     std::vector<core::Wake> wakes;
     std::optional<std::uint64_t> fence = std::nullopt;  // to be raised to this
   };
-  enum class Step : std::uint8_t { connect, survey, make_tables, plain, read, write, pause };
+  enum class Step : std::uint8_t { connect, survey, door, make_tables, plain, read, write, pause };
   // A statement's part in the plain packet: one wish of a line.
   struct Asked {
     Line* line;

@@ -96,7 +96,11 @@ class MysqlSql {
     std::string_view name;
     std::uint64_t version = 0;
   };
-  void sleep(std::string& packet, std::chrono::seconds time, std::span<const Known> known) const;
+  enum class Couch : std::uint8_t { sleep, door };  // SLEEP(), or before the door
+  void sleep(std::string& packet, std::chrono::seconds time, std::span<const Known> known,
+             Couch couch) const;
+  // For a connection that stays; it does not matter which of several has it.
+  void shut_door(std::string& packet) const;
   // Wakes that session from its sleep.
   static void wake(std::string& packet, const core::SessionId& session, bool on_mariadb);
 

@@ -5,12 +5,30 @@
 #include "engines/mysql/mysql_text.h"
 
 namespace holdfast::engines {
+namespace {
+
+// A lock of the server's own that our other connections keep shut.
+std::string door_of(const core::SessionId& session) {
+  return "'holdfast.door." + session.hex() + "'";
+}
+
+}  // namespace
+
+void MysqlSql::shut_door(std::string& packet) const {
+  begin(packet);
+  packet += "DO GET_LOCK(" + door_of(session_) + ",0)";
+}
 
 // In two statements, because one that sleeps while it has a table open keeps
 // everybody from altering that table. In one packet: who rings an idle connection
 // is not heard.
-void MysqlSql::sleep(std::string& packet, std::chrono::seconds time,
-                     std::span<const Known> known) const {
+//
+// All who SLEEP() share one mutex of the server. A MariaDB that interrupts one of them while
+// another has that mutex waits two seconds for it, and everybody with it, because the one who
+// was interrupted now has the mutex and waits for what the interrupter has. Those who wait for
+// a user-level lock have a mutex each. If the door is open, nobody is there to keep it shut.
+void MysqlSql::sleep(std::string& packet, std::chrono::seconds time, std::span<const Known> known,
+                     Couch couch) const {
   begin(packet);
   packet += "SET @holdfast_doze=(SELECT COUNT(*) FROM " + notes_ + " WHERE session_id=";
   append_hex(packet, session_);
@@ -25,8 +43,12 @@ void MysqlSql::sleep(std::string& packet, std::chrono::seconds time,
     }
     packet += ')';
   }
-  packet +=
-      ";SET @holdfast_doze=SLEEP(IF(@holdfast_doze>0,0," + std::to_string(time.count()) + "))";
+  const std::string seconds = std::to_string(time.count());
+  const std::string door = door_of(session_);
+  packet += couch == Couch::sleep
+                ? ";SET @holdfast_doze=SLEEP(IF(@holdfast_doze>0,0," + seconds + "))"
+                : ";SET @holdfast_doze=IF(@holdfast_doze>0,0,IF(GET_LOCK(" + door + "," + seconds +
+                      "),RELEASE_LOCK(" + door + ")*0+SLEEP(" + seconds + "),0))";
 }
 
 void MysqlSql::note(std::string& packet, std::span<const core::Wake> wakes) const {

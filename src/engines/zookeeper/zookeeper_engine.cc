@@ -48,8 +48,12 @@ Result<std::unique_ptr<engine::Engine>> open_zookeeper(const engine::Url& url,
     return tl::unexpected{std::move(options.error())};
   }
   const bool simple = options->strategy == ZookeeperOptions::Strategy::simple;
+  Capabilities capabilities = capability_rows()[simple ? 1 : 0];
+  if (options->layout == ZookeeperOptions::Layout::kazoo) {
+    capabilities.permits = false;
+  }
   auto recipe = std::make_shared<ZookeeperRecipe>(*std::move(options), client);
-  auto opened = std::make_unique<ZookeeperEngine>(recipe, capability_rows()[simple ? 1 : 0]);
+  auto opened = std::make_unique<ZookeeperEngine>(recipe, std::move(capabilities));
   if (auto connected = opened->connect(); !connected) {
     return tl::unexpected{std::move(connected.error())};
   }

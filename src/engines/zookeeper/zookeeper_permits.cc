@@ -217,14 +217,14 @@ engine::Task<Outcome> ZookeeperRecipe::take_leases(std::string dir, Step step, P
     if (has_leases(step.id)) {  // another look took them meanwhile
       co_return granted(step.id, step.started);
     }
-    // The container of the leases has vanished, or our node has.
-    const ZookeeperReply made =
-        co_await session_->create(dir + "/leases", "", ZookeeperMode::container);
-    if (made.status == ZookeeperStatus::node_exists) {
+    if (taken.results.back() == ZookeeperStatus::no_node) {  // our node in the queue
       forget(step.id);
       co_return plain(Status::not_held);
     }
-    if (!made.ok()) {
+    // The container of the leases has vanished; others may make it, too.
+    const ZookeeperReply made =
+        co_await session_->create(dir + "/leases", "", ZookeeperMode::container);
+    if (!made.ok() && made.status != ZookeeperStatus::node_exists) {
       co_return zookeeper_failure(made);
     }
   }

@@ -4,12 +4,12 @@
 
 #include <algorithm>
 
+#include "engine/batch.h"
 #include "engines/zookeeper/zookeeper_recipe.h"
 
 namespace holdfast::engines {
 namespace {
 
-constexpr unsigned kTokenBits = 12;
 constexpr std::size_t kMaxKnown = 1024;
 constexpr Duration kRetry = std::chrono::milliseconds{500};
 // Only what is held for long is watched for a revocation: it is a read more.
@@ -28,6 +28,17 @@ std::optional<std::uint64_t> zookeeper_token(std::int64_t czxid) {
 
 core::Outcome zookeeper_failure(const ZookeeperReply& reply) {
   return {.status = core::Status::failed, .error = reply.error()};
+}
+
+core::Outcome zookeeper_not_recalled() {
+  return engine::failed(
+      {ErrorCode::outcome_unknown, "zookeeper: the connection was lost", std::nullopt});
+}
+
+core::Outcome zookeeper_out_of_tokens() {
+  return engine::failed({ErrorCode::unavailable,
+                         "this ensemble has used up its tokens (its leaders changed too often)",
+                         std::nullopt});
 }
 
 ZookeeperRecipe::ZookeeperRecipe(ZookeeperOptions options, engine::EngineOptions client)

@@ -22,26 +22,9 @@ std::string parent_of(const std::string& path) {
   return path.substr(0, path.rfind('/'));
 }
 
-std::string child_of(const std::string& path) {
-  return path.substr(path.rfind('/') + 1);
-}
-
-Outcome failure(ErrorCode code, std::string text) {
-  return {.status = Status::failed, .error = Error{code, std::move(text), std::nullopt}};
-}
-
-Outcome out_of_tokens() {
-  return failure(ErrorCode::unavailable,
-                 "this ensemble has used up its tokens (its leaders changed too often)");
-}
-
-// A place without a node of ours, as far as could be found out: there may be one.
-Outcome not_recalled() {
-  return failure(ErrorCode::outcome_unknown, "zookeeper: the connection was lost");
-}
-
 Outcome keeps_vanishing() {
-  return failure(ErrorCode::unavailable, "zookeeper: the lock's node keeps vanishing");
+  return engine::failed(
+      {ErrorCode::unavailable, "zookeeper: the lock's node keeps vanishing", std::nullopt});
 }
 
 }  // namespace
@@ -90,7 +73,7 @@ engine::Task<Outcome> ZookeeperRecipe::acquire(std::string dir, core::Acquire wa
       co_return co_await look(wanted.id, Beat::yes);
     }
     if (find(wanted.id)) {  // a second node would outlive the release of the first
-      co_return not_recalled();
+      co_return zookeeper_not_recalled();
     }
   }
   put(wanted.id,
@@ -186,7 +169,7 @@ engine::Task<Outcome> ZookeeperRecipe::enqueue(std::string dir, core::Acquire wa
       co_return plain(Status::not_held);
     }
     if (!token) {
-      co_return co_await leave(wanted.id, out_of_tokens());
+      co_return co_await leave(wanted.id, zookeeper_out_of_tokens());
     }
     if (!listed.ok()) {
       co_return zookeeper_failure(listed);
@@ -230,8 +213,8 @@ engine::Task<Outcome> ZookeeperRecipe::settle(std::string dir, Step step, Zookee
         co_return co_await leave(step.id, plain(Status::refused, std::max(note.limit, 1U)));
       }
     }
-    const std::string guid = guid_of(step.id);
-    Standing standing = standing_of(nodes, child_of(place->path));
+    const std::string guid = place->guid.empty() ? guid_of(step.id) : place->guid;
+    Standing standing = standing_of(nodes, place->child());
     if (!standing.found) {
       forget(step.id);
       co_return plain(Status::not_held);
@@ -294,7 +277,7 @@ engine::Task<Outcome> ZookeeperRecipe::look(core::RequestId id, Beat beat) {
   }
   if (place->path.empty() && place->leases.empty() &&
       options_.strategy != ZookeeperOptions::Strategy::simple) {
-    co_return not_recalled();
+    co_return zookeeper_not_recalled();
   }
   if (options_.strategy == ZookeeperOptions::Strategy::simple && !place->held) {
     co_return co_await take_simple(place->dir, step);
@@ -339,7 +322,7 @@ engine::Task<Outcome> ZookeeperRecipe::release(core::RequestId id) {
   if (place && place->path.empty() && place->leases.empty()) {
     const bool there = co_await recall(id);
     if (!there && find(id)) {  // it could not be asked
-      co_return not_recalled();
+      co_return zookeeper_not_recalled();
     }
   }
   place = find(id);
@@ -368,167 +351,6 @@ engine::Task<Outcome> ZookeeperRecipe::release(core::RequestId id) {
     co_return Outcome{.status = removed.ok() ? Status::released : Status::not_held};
   }
   co_return zookeeper_failure(removed);
-}
-
-// One step: nobody finds the lock free in between.
-// NOLINTNEXTLINE(readability-function-size): the recipe, step by step
-engine::Task<Outcome> ZookeeperRecipe::requeue(std::string dir, core::Requeue wanted) {
-  const core::Acquire next = wanted.next;
-  const Step step{
-      .id = next.id, .started = base::BootClock::now(), .queue = next.queue, .first = true};
-  const auto old = find(wanted.id);
-  const bool known = find(next.id).has_value();
-  const bool permits = next.shape.mode == Mode::permits;
-  const bool simple = options_.strategy == ZookeeperOptions::Strategy::simple || !old ||
-                      (old->path.empty() && old->leases.empty());
-  if (known || simple) {
-    // Sent before and perhaps applied, or a recipe that has no such step.
-    bool moved = false;
-    if (known && options_.strategy != ZookeeperOptions::Strategy::simple) {
-      moved = co_await recall(next.id);
-      if (!moved && find(next.id)) {
-        co_return not_recalled();
-      }
-    }
-    Outcome before{.status = Status::released};
-    if (moved) {
-      forget(wanted.id);
-    } else {
-      before = co_await release(wanted.id);
-      if (before.status == Status::failed) {
-        co_return before;
-      }
-    }
-    Outcome outcome = co_await acquire(dir, next);
-    outcome.gave_back = moved || before.status == Status::released;
-    co_return outcome;
-  }
-  put(next.id, {.dir = dir, .shape = next.shape, .window = next.window, .beat = step.started});
-  const NodeKind kind = permits ? NodeKind::mutex : kind_for(next.shape, known_note(dir), {});
-  std::vector<ZookeeperOperation> steps;
-  for (const std::string& path : old->leases.empty() ? std::vector{old->path} : old->leases) {
-    steps.push_back({.what = ZookeeperOperation::What::remove, .path = path});
-  }
-  const std::string queue = permits ? dir + "/locks/" : dir + "/";
-  steps.push_back({.what = ZookeeperOperation::What::create,
-                   .path = queue + node_prefix(options_.layout, kind, next.id),
-                   .data = note_text(next.id, next.shape.permits, 0)});
-  const ZookeeperReply moved = co_await session_->multi(std::move(steps));
-  if (moved.status == ZookeeperStatus::no_node) {
-    forget(wanted.id);
-    forget(next.id);
-    co_return co_await acquire(dir, next);
-  }
-  if (!moved.ok()) {
-    if (moved.status != ZookeeperStatus::outcome_unknown) {
-      forget(next.id);
-    }
-    co_return zookeeper_failure(moved);
-  }
-  forget(wanted.id);
-  ZookeeperPair both{session_->get(moved.created.front()), session_->children(dir)};
-  auto [mine, listed] = co_await both;
-  const auto token = zookeeper_token(mine.czxid);
-  const bool kept = change(next.id, [&](Place& place) {
-    place.path = moved.created.front();
-    place.token = token.value_or(0);
-  });
-  Outcome outcome;
-  if (!kept) {
-    std::vector<std::string> unwanted{moved.created.front()};
-    discard(std::move(unwanted));
-    outcome.status = Status::not_held;
-    outcome.gave_back = true;
-    co_return outcome;
-  }
-  if (!mine.ok() || !listed.ok()) {
-    change(next.id, [&](Place& place) { place.path.clear(); });  // its token is not known
-    co_return zookeeper_failure(mine.ok() ? listed : mine);
-  }
-  if (!token) {
-    outcome = co_await leave(next.id, out_of_tokens());
-  } else if (permits) {
-    LockNote note = co_await note_of(dir, listed.czxid, listed.version);
-    outcome = co_await settle_permits(dir, step, std::move(note), listed.version);
-  } else {
-    outcome = co_await settle(dir, step, std::move(listed));
-  }
-  outcome.gave_back = true;
-  co_return outcome;
-}
-
-// A create whose answer was lost: is our node there? False: it is not, and the
-// place is given up; or nobody could say, and the place stays.
-engine::Task<bool> ZookeeperRecipe::recall(core::RequestId id) {
-  const auto place = find(id);
-  if (!place) {
-    co_return false;
-  }
-  const bool permits = place->shape.mode == Mode::permits;
-  const std::string dir = permits ? place->dir + "/locks" : place->dir;
-  const std::string leases_dir = place->dir + "/leases";
-  ZookeeperPair both{session_->sync(place->dir), session_->children(dir)};
-  auto [synced, listed] = co_await both;
-  ZookeeperReply held;
-  held.status = ZookeeperStatus::no_node;
-  if (permits) {
-    held = co_await session_->children(leases_dir);
-  }
-  for (const ZookeeperReply* reply : {&listed, &held}) {
-    if (!synced.ok() || (!reply->ok() && reply->status != ZookeeperStatus::no_node)) {
-      co_return false;
-    }
-  }
-  Recalled found;
-  for (const std::string* parent : {&dir, &leases_dir}) {
-    const auto& children = parent == &dir ? listed.children : held.children;
-    for (const LockNode& node : lock_nodes(options_.layout, children)) {
-      if (node.guid == guid_of(id)) {
-        std::string path = *parent + "/" + node.name;
-        const bool heard = co_await recall_node(std::move(path), found);
-        if (!heard) {
-          co_return false;
-        }
-      }
-    }
-  }
-  if (found.path.empty() && found.leases.empty()) {
-    forget(id);
-    co_return false;
-  }
-  change(id, [&](Place& known) {
-    known.path = found.path;
-    known.leases = found.leases;
-    known.token = found.token;
-  });
-  co_return true;
-}
-
-// A node with our guid: of this session, or of one that we gave up? False: nobody could say.
-engine::Task<bool> ZookeeperRecipe::recall_node(std::string path, Recalled& found) {
-  const ZookeeperReply node = co_await session_->get(path);
-  if (node.status == ZookeeperStatus::no_node) {
-    co_return true;
-  }
-  if (!node.ok()) {
-    co_return false;
-  }
-  if (node.owner != session_->id()) {
-    co_return true;
-  }
-  const auto note = PartyNote::parse(node.text);
-  const bool is_lease = note && note->token != 0;
-  const auto token = is_lease ? std::optional{note->token} : zookeeper_token(node.czxid);
-  if (!token) {
-    co_return false;
-  }
-  found.token = *token;
-  if (is_lease) {
-    found.leases.push_back(std::move(path));
-  } else {
-    found.path = std::move(path);
-  }
-  co_return true;
 }
 
 LockNote ZookeeperRecipe::known_note(const std::string& dir) {

@@ -68,6 +68,7 @@ class ZookeeperRecipe {
     core::Shape shape;
     Duration window{};
     std::string path = {};                 // its node in the queue; empty: perhaps there is none
+    std::string guid = {};                 // in that node's name, if it was another request's
     std::vector<std::string> leases = {};  // a semaphore's permits, once it holds them
     std::string badge = {};                // strategy=simple: a node named after the request
     std::uint64_t token = 0;
@@ -76,6 +77,8 @@ class ZookeeperRecipe {
     bool held = false;
     bool guarded = false;  // its own node was to be watched
     bool ending = false;   // its time is up
+
+    std::string child() const { return path.substr(path.rfind('/') + 1); }
   };
   struct Known {
     std::int64_t czxid = 0;
@@ -107,9 +110,19 @@ class ZookeeperRecipe {
   enum class Beat { no, yes };  // also keeps a waiter alive
   engine::Task<core::Outcome> look(core::RequestId id, Beat beat);
   engine::Task<core::Outcome> release(core::RequestId id);
-  engine::Task<core::Outcome> requeue(std::string dir, core::Requeue requeue);
   engine::Task<core::Outcome> enqueue(std::string dir, core::Acquire acquire, Step step);
   engine::Task<core::Outcome> settle(std::string dir, Step step, ZookeeperReply listed);
+  engine::Task<LockNote> note_of(std::string dir, std::int64_t czxid, std::int32_t version);
+  engine::Task<ZookeeperReply> make_lock(std::string dir, LockNote note);
+  engine::Task<bool> is_semaphore_used(std::string dir, std::vector<std::string> children);
+  engine::Task<core::Outcome> leave(core::RequestId id, core::Outcome outcome);
+
+  // zookeeper_requeue.cc
+  engine::Task<core::Outcome> requeue(std::string dir, core::Requeue requeue);
+  engine::Task<std::optional<core::Outcome>> stay(std::string dir, core::Requeue requeue,
+                                                  Place old);
+
+  // zookeeper_recall.cc
   engine::Task<bool> recall(core::RequestId id);
   struct Recalled {
     std::string path = {};
@@ -117,10 +130,6 @@ class ZookeeperRecipe {
     std::uint64_t token = 0;
   };
   engine::Task<bool> recall_node(std::string path, Recalled& found);
-  engine::Task<LockNote> note_of(std::string dir, std::int64_t czxid, std::int32_t version);
-  engine::Task<ZookeeperReply> make_lock(std::string dir, LockNote note);
-  engine::Task<bool> is_semaphore_used(std::string dir, std::vector<std::string> children);
-  engine::Task<core::Outcome> leave(core::RequestId id, core::Outcome outcome);
 
   // zookeeper_permits.cc
   engine::Task<core::Outcome> enqueue_permits(std::string dir, core::Acquire acquire, Step step);
@@ -223,7 +232,8 @@ class ZookeeperRecipe {
   std::thread caretaker_;
 };
 
-// Tokens are czxid x 2^12; nullopt at the end of what fits.
+inline constexpr unsigned kTokenBits = 12;
+// Tokens are czxid x 2^12, and what hand-overs add; nullopt at the end of what fits.
 std::optional<std::uint64_t> zookeeper_token(std::int64_t czxid);
 
 // An outcome that says no more.
@@ -233,5 +243,8 @@ inline core::Outcome plain(core::Status status, std::uint32_t count = 0) {
 
 // How a request that did not succeed is reported.
 core::Outcome zookeeper_failure(const ZookeeperReply& reply);
+// A place without a node of ours, as far as could be found out: there may be one.
+core::Outcome zookeeper_not_recalled();
+core::Outcome zookeeper_out_of_tokens();
 
 }  // namespace holdfast::engines

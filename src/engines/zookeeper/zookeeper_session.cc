@@ -461,6 +461,11 @@ ZookeeperRequest ZookeeperSession::multi(std::vector<ZookeeperOperation> operati
   return ZookeeperRequest{[handle = handle(),
                            multi = std::make_shared<Multi>(std::move(operations), acl)](
                               ZookeeperRequest& request) {
+    // If its session is over, the library refuses the first operation, and frees what the
+    // others never had. That it is over is learned while connecting.
+    if (zoo_state(handle->raw) != ZOO_CONNECTED_STATE) {
+      return static_cast<int>(ZINVALIDSTATE);
+    }
     multi->request = &request;
     multi->self = multi;
     const int code = zoo_amulti(handle->raw, static_cast<int>(multi->raw.size()), multi->raw.data(),
