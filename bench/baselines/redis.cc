@@ -5,7 +5,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <memory>
+#include <sstream>
 #include <string_view>
 
 #include "baselines.h"
@@ -33,10 +36,19 @@ class Connection {
   Connection& operator=(const Connection&) = delete;
 
   void set() const {
+    ask();
+    await();
+  }
+
+  void ask() const {
     constexpr std::string_view kSet = "*3\r\n$3\r\nSET\r\n$7\r\nby-hand\r\n$3\r\nxxx\r\n";
+    if (::write(fd_, kSet.data(), kSet.size()) != static_cast<ssize_t>(kSet.size())) {
+      give_up("SET");
+    }
+  }
+  void await() const {
     std::array<char, 64> answer{};
-    if (::write(fd_, kSet.data(), kSet.size()) != static_cast<ssize_t>(kSet.size()) ||
-        ::read(fd_, answer.data(), answer.size()) <= 0 || answer[0] != '+') {
+    if (::read(fd_, answer.data(), answer.size()) <= 0 || answer[0] != '+') {
       give_up("SET");
     }
   }
@@ -50,6 +62,23 @@ class Connection {
 double redis_half_sets(const std::string& port, double seconds) {
   const Connection connection{port};
   return repeat(seconds, 1, [&](unsigned, std::size_t) { connection.set(); }) / 2;
+}
+
+double redis_sets_at_once(const std::string& ports, double seconds) {
+  std::vector<std::unique_ptr<Connection>> nodes;
+  std::istringstream list{ports};
+  for (std::string port; std::getline(list, port, ',');) {
+    nodes.push_back(std::make_unique<Connection>(port));
+  }
+  std::vector<double> times;
+  repeat(seconds, 1, [&](unsigned, std::size_t) {
+    const Clock::time_point began = Clock::now();
+    std::ranges::for_each(nodes, [](const auto& node) { node->ask(); });
+    std::ranges::for_each(nodes, [](const auto& node) { node->await(); });
+    times.push_back(std::chrono::duration<double, std::micro>{Clock::now() - began}.count());
+  });
+  std::ranges::sort(times);
+  return times[times.size() / 2];
 }
 
 double redis_cold_write(const std::string& port, double seconds) {
