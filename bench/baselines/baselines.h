@@ -45,6 +45,9 @@ double zookeeper_queues(const std::string& port, double seconds);
 double etcd_cycles(const std::string& port, double seconds);
 // Redis by hand: half of the SETs/s on one connection.
 double redis_half_sets(const std::string& port, double seconds);
+// One script a cycle that reads and writes two keys, as the release of one lock and the next
+// acquire must: scripts/s on one connection.
+double redis_scripts(const std::string& port, double seconds);
 // A SET at each of these servers at once, all awaited: the median in µs.
 double redis_sets_at_once(const std::string& ports, double seconds);
 

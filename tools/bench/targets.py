@@ -58,10 +58,12 @@ RATIOS = {
 }
 # engine: scenario: (baseline, what it is): what nobody on that store can go below, shown beside it
 LIMITS = {
-    "sqlite": {"P2": ("sqlite-cold", "one bare SQLite write transaction, as cold")},
+    "sqlite": {"U32": ("fifo-C16", "a thread woken for every cycle, without any store"),
+               "P2": ("sqlite-cold", "one bare SQLite write transaction, as cold")},
     "mysql": {"P2": ("mysql-cold", "one bare UPDATE, as cold")},
     "postgres": {"P2": ("postgres-cold", "one bare UPDATE, as cold")},
-    "redis": {"P2": ("redis-cold", "one bare SET, as cold")},
+    "redis": {"U1": ("redis-script", "one script a cycle that reads and writes two keys"),
+              "P2": ("redis-cold", "one bare SET, as cold")},
     "zookeeper": {"U32": ("zookeeper-U32",
                           "its three requests by hand, 32 threads on one connection")},
 }
