@@ -6,6 +6,7 @@ import subprocess
 # engine: what it is called, its package
 PACKAGES = {"sqlite": ("SQLite", "libsqlite3-0"), "mysql": ("MariaDB", "mariadb-server"),
             "postgres": ("PostgreSQL", "postgresql-15"), "redis": ("Redis", "redis-server"),
+            "redlock": ("5 x Redis", "redis-server"),
             "zookeeper": ("ZooKeeper", "zookeeper"), "etcd": ("etcd", "etcd-server")}
 
 
@@ -19,4 +20,4 @@ def version_of(engine):
 
 
 def all_versions():
-    return ", ".join(filter(None, map(version_of, PACKAGES)))
+    return ", ".join(filter(None, (version_of(each) for each in PACKAGES if each != "redlock")))

@@ -114,7 +114,7 @@ constexpr const char* kExamples =
     R"(Measures your own store through the library, with locks of its own under a
 random prefix, and frees them all. Scenarios:
   U1, U32   lock+unlock cycles/s by 1 or 32 threads, each on 100 names of its own;
-            U8, U128
+            U8, U128; A32: by 32 callbacks
   C16       16 threads, one name: hand-overs/s, largest share over the mean
   Q100      100 callbacks, one name, let go at once and line up again: hand-overs/s
   H4        4 processes, one name, 1 ms of work: gap between two, overtakes

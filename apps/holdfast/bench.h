@@ -41,6 +41,10 @@ using Figures = std::vector<Figure>;
 Result<Figures> measure_cycles(const Plan& plan, std::uint32_t usual_threads);
 // All threads want one name: C16.
 Result<Figures> measure_contention(const Plan& plan, std::uint32_t usual_threads);
+// The names that each of so many callers goes through.
+std::vector<std::vector<std::string>> names_of(const Plan& plan, std::uint32_t callers);
+// Callbacks that go through names of their own: A32.
+Result<Figures> measure_callbacks(const Plan& plan, std::uint32_t callers);
 // Callbacks that want one name, let go at once and line up again: Q100.
 Result<Figures> measure_queue(const Plan& plan, std::uint32_t usual_waiters);
 // Processes that want one name, a millisecond of work, and again: H4.

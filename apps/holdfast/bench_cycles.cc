@@ -25,9 +25,11 @@ struct Tally {
   double sum() const { return std::accumulate(counts.begin(), counts.end(), 0.0); }
 };
 
-// Repeats `once(thread, i)` in every thread until the time is over.
+// Repeats `once(thread, i)` in every thread until the time is over. What the first `warm_up`
+// of each are about is not counted; nor do they take longer than what is.
 Result<Tally> repeat(Duration duration, std::uint32_t threads,
-                     const std::function<Result<void>(std::uint32_t, std::uint64_t)>& once) {
+                     const std::function<Result<void>(std::uint32_t, std::uint64_t)>& once,
+                     std::size_t warm_up = 0) {
   std::atomic<bool> over = false;
   std::barrier start{static_cast<std::ptrdiff_t>(threads) + 1};
   std::mutex mutex;
@@ -37,16 +39,24 @@ Result<Tally> repeat(Duration duration, std::uint32_t threads,
   std::vector<std::jthread> team;
   for (std::uint32_t thread = 0; thread < threads; ++thread) {
     team.emplace_back([&, thread] {
-      start.arrive_and_wait();
-      std::uint64_t count = 0;
-      do {
-        if (auto done = once(thread, count); !done) {
+      const auto good = [&](Result<void> done) {
+        if (!done) {
           const std::lock_guard lock{mutex};
           trouble = std::move(done.error());
+        }
+        return done.has_value();
+      };
+      const Clock::time_point warm = Clock::now() + duration;
+      for (std::size_t i = 0; i < warm_up && Clock::now() < warm && good(once(thread, i)); ++i) {
+      }
+      start.arrive_and_wait();
+      std::uint64_t count = 0;
+      while (good(once(thread, count))) {
+        ++count;
+        if (over.load(std::memory_order_relaxed)) {
           break;
         }
-        ++count;
-      } while (!over.load(std::memory_order_relaxed));
+      }
       tally.counts[thread] = static_cast<double>(count);
     });
   }
@@ -67,7 +77,8 @@ Result<void> cycle(Client& client, const std::string& name) {
   return client.acquire(name).map([](const Lease&) {});
 }
 
-// The names that each thread goes through.
+}  // namespace
+
 std::vector<std::vector<std::string>> names_of(const Plan& plan, std::uint32_t threads) {
   const std::size_t each =
       plan.size.names ? std::max<std::size_t>(1, *plan.size.names / threads) : kNamesOfAThread;
@@ -80,8 +91,6 @@ std::vector<std::vector<std::string>> names_of(const Plan& plan, std::uint32_t t
   return names;
 }
 
-}  // namespace
-
 Result<Figures> measure_cycles(const Plan& plan, std::uint32_t usual_threads) {
   const std::uint32_t threads = plan.size.threads.value_or(usual_threads);
   auto client = Client::open(plan.url);
@@ -90,8 +99,11 @@ Result<Figures> measure_cycles(const Plan& plan, std::uint32_t usual_threads) {
   }
   const auto names = names_of(plan, threads);
   std::vector<std::vector<double>> times(threads);
-  const auto tally = repeat(plan.duration, threads, [&](std::uint32_t thread, std::uint64_t count) {
+  const auto once = [&](std::uint32_t thread, std::uint64_t count) {
     const std::string& name = names[thread][count % names[thread].size()];
+    if (count == 0) {
+      times[thread].clear();  // those of the warm-up
+    }
     if (count % kTimed != 0) {
       return cycle(*client, name);
     }
@@ -99,7 +111,9 @@ Result<Figures> measure_cycles(const Plan& plan, std::uint32_t usual_threads) {
     auto done = cycle(*client, name);
     times[thread].push_back(std::chrono::duration<double, std::nano>{Clock::now() - began}.count());
     return done;
-  });
+  };
+  // Every name once before: what a store does for a new one is not what U scenarios are about.
+  const auto tally = repeat(plan.duration, threads, once, names.front().size());
   if (!tally) {
     return tl::unexpected{tally.error()};
   }

@@ -1,4 +1,4 @@
-// Q100: many callers in line for one name, none of them a thread.
+// Q100, A32: many callers, none of them a thread.
 
 #include <atomic>
 #include <mutex>
@@ -14,11 +14,17 @@ namespace {
 
 using namespace std::chrono_literals;
 
-class Queue {
+// Callers that take a lock, let go at once, and take the next.
+class Callers {
  public:
-  Queue(Client& client, std::string name, std::uint32_t waiters)
-      : client_{client}, name_{std::move(name)}, lined_up_(waiters), pending_{waiters} {
-    for (std::uint32_t who = 0; who < waiters; ++who) {
+  // Each goes through these names, in turn; the first caller has the first of them.
+  Callers(Client& client, std::vector<std::vector<std::string>> names)
+      : client_{client},
+        names_{std::move(names)},
+        lined_up_(names_.size()),
+        turns_(names_.size()),
+        pending_{static_cast<std::uint32_t>(names_.size())} {
+    for (std::size_t who = 0; who < names_.size(); ++who) {
       line_up(who);
     }
   }
@@ -43,13 +49,14 @@ class Queue {
   }
 
  private:
-  void line_up(std::uint32_t who) {
+  void line_up(std::size_t who) {
     lined_up_[who] = Clock::now();
-    client_.acquire_then(name_, {.stop = stop_.get_token()},
+    const std::string& name = names_[who][turns_[who]++ % names_[who].size()];
+    client_.acquire_then(name, {.stop = stop_.get_token()},
                          [this, who](Result<Lease> result) { enter(who, std::move(result)); });
   }
 
-  void enter(std::uint32_t who, Result<Lease> result) {
+  void enter(std::size_t who, Result<Lease> result) {
     const auto waited = Clock::now() - lined_up_[who];
     {
       const std::lock_guard lock{mutex_};
@@ -71,40 +78,63 @@ class Queue {
   }
 
   Client& client_;
-  const std::string name_;
+  const std::vector<std::vector<std::string>> names_;
   std::stop_source stop_;
   std::vector<Clock::time_point> lined_up_;
+  std::vector<std::size_t> turns_;
   std::atomic<std::uint32_t> pending_;
   std::mutex mutex_;
   std::vector<double> waits_;
   std::optional<Error> trouble_;
 };
 
-}  // namespace
-
-Result<Figures> measure_queue(const Plan& plan, std::uint32_t usual_waiters) {
+// How long each waited of those who were let in, and for how long that was counted.
+Result<std::vector<double>> measure(const Plan& plan, std::vector<std::vector<std::string>> names,
+                                    double& elapsed) {
   auto client = Client::open(plan.url);
   if (!client) {
     return tl::unexpected{std::move(client.error())};
   }
-  Queue queue{*client, plan.prefix + "queue", plan.size.waiters.value_or(usual_waiters)};
-  queue.begin();
+  Callers callers{*client, std::move(names)};
+  callers.begin();
   const Clock::time_point began = Clock::now();
   std::this_thread::sleep_for(plan.duration);
-  std::vector<double> waits = queue.end();
-  const double elapsed = seconds(Clock::now() - began);
-  if (auto trouble = queue.finish()) {
+  std::vector<double> waits = callers.end();
+  elapsed = seconds(Clock::now() - began);
+  if (auto trouble = callers.finish()) {
     return tl::unexpected{*std::move(trouble)};
   }
   if (auto flushed = client->flush(); !flushed) {
     return tl::unexpected{std::move(flushed.error())};
   }
-  const auto count = static_cast<double>(waits.size());
-  Figures figures{{"hand_overs_per_s", "hand-overs/s", count / elapsed}};
-  for (Figure& figure : latencies(std::move(waits), "in line,")) {
+  return waits;
+}
+
+Result<Figures> figures_of(const Plan& plan, std::vector<std::vector<std::string>> names,
+                           const char* field, const char* unit, const char* wait) {
+  double elapsed = 0;
+  auto waits = measure(plan, std::move(names), elapsed);
+  if (!waits) {
+    return tl::unexpected{std::move(waits.error())};
+  }
+  Figures figures{{field, unit, static_cast<double>(waits->size()) / elapsed}};
+  for (Figure& figure : latencies(*std::move(waits), wait)) {
     figures.push_back(std::move(figure));
   }
   return figures;
+}
+
+}  // namespace
+
+Result<Figures> measure_queue(const Plan& plan, std::uint32_t usual_waiters) {
+  const std::size_t waiters = plan.size.waiters.value_or(usual_waiters);
+  return figures_of(plan, {waiters, {plan.prefix + "queue"}}, "hand_overs_per_s", "hand-overs/s",
+                    "in line,");
+}
+
+Result<Figures> measure_callbacks(const Plan& plan, std::uint32_t usual_callers) {
+  return figures_of(plan, names_of(plan, plan.size.threads.value_or(usual_callers)), "cycles_per_s",
+                    "lock+unlock cycles/s", "a cycle,");
 }
 
 }  // namespace holdfast::command::bench

@@ -21,6 +21,8 @@ constexpr std::array kScenarios{
              [](const Plan& plan) { return measure_cycles(plan, 32); }},
     Scenario{"U128", "128 threads, 100 names each, nobody contends", false,
              [](const Plan& plan) { return measure_cycles(plan, 128); }},
+    Scenario{"A32", "32 callbacks, 100 names each, nobody contends", false,
+             [](const Plan& plan) { return measure_callbacks(plan, 32); }},
     Scenario{"C16", "16 threads, one name", false,
              [](const Plan& plan) { return measure_contention(plan, 16); }},
     Scenario{"Q100", "100 callbacks line up for one name, again and again", false,

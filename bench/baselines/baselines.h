@@ -39,10 +39,17 @@ double mysql_wake_up(const std::string& port, double seconds);
 
 // ZooKeeper by hand, a node made and deleted: cycles/s.
 double zookeeper_cycles(const std::string& port, double seconds);
+// The same by 32 threads on one connection, which also list the queue as a lock must.
+double zookeeper_queues(const std::string& port, double seconds);
 // etcd by hand, the two transactions of a lock: cycles/s.
 double etcd_cycles(const std::string& port, double seconds);
 // Redis by hand: half of the SETs/s on one connection.
 double redis_half_sets(const std::string& port, double seconds);
+// One script a cycle that reads and writes two keys, as the release of one lock and the next
+// acquire must: scripts/s on one connection.
+double redis_scripts(const std::string& port, double seconds);
+// A SET at each of these servers at once, all awaited: the median in µs.
+double redis_sets_at_once(const std::string& ports, double seconds);
 
 // Calls `once(thread, i)` in every thread until the time is over: calls/s.
 double repeat(double seconds, unsigned threads,

@@ -99,11 +99,20 @@ double measure(std::string_view name, double seconds, const std::string& directo
   if (name == "zookeeper-U1") {
     return zookeeper_cycles(directory, seconds);
   }
+  if (name == "zookeeper-U32") {
+    return zookeeper_queues(directory, seconds);
+  }
   if (name == "etcd-U1") {
     return etcd_cycles(directory, seconds);
   }
   if (name == "redis-U1") {
     return redis_half_sets(directory, seconds);
+  }
+  if (name == "redis-script") {
+    return redis_scripts(directory, seconds);
+  }
+  if (name == "redlock-U1") {
+    return redis_sets_at_once(directory, seconds);
   }
   if (name == "sqlite-cold") {
     return sqlite_cold_write(directory, seconds);
@@ -140,8 +149,9 @@ int main(int argc, char** argv) {
         "usage: bench_baselines sqlite-U1|sqlite-cold|fifo-C16|flock-U1|flock-C16|flock-P2 "
         "SECONDS DIRECTORY\n"
         "       bench_baselines postgres-(U1|U32|P2|cold) SECONDS CONNINFO\n"
-        "       bench_baselines mysql-(U1|U32|P2|cold)|redis-(U1|cold)|zookeeper-U1|"
+        "       bench_baselines mysql-(U1|U32|P2|cold)|redis-(U1|cold|script)|zookeeper-(U1|U32)|"
         "etcd-U1 SECONDS PORT\n"
+        "       bench_baselines redlock-U1 SECONDS PORT,PORT,...\n"
         "       bench_baselines (get_lock|for_update)-(U1|U32|C16|P2) SECONDS PORT\n"
         "       bench_baselines pg_advisory-(U1|U32|C16|P2) SECONDS CONNINFO\n");
     return 64;

@@ -31,15 +31,16 @@ TEST_F(Bench, CountsCyclesAndHandOversOfThreads) {
 }
 
 TEST_F(Bench, TakesOtherNumbersThanTheScenarioIsNamedAfter) {
-  const auto called = call({"bench", "--scenario", "U32,C16,Q100", "--threads", "2", "--names", "7",
-                            "--waiters", "5", "--seconds", "0.1", "--json"});
+  const auto called = call({"bench", "--scenario", "U32,A32,C16,Q100", "--threads", "2", "--names",
+                            "7", "--waiters", "5", "--seconds", "0.1", "--json"});
   ASSERT_EQ(called.status, 0) << called.err;
   const bj::value report = bj::parse(called.out);
   const bj::array& rows = report.at("scenarios").as_array();
-  ASSERT_EQ(rows.size(), 3U);
+  ASSERT_EQ(rows.size(), 4U);
   EXPECT_GE(rows[0].at("p99_us").as_double(), rows[0].at("p50_us").as_double());
-  EXPECT_LE(rows[1].at("largest_share").as_double(), 2);  // of two threads
-  EXPECT_GT(rows[2].at("hand_overs_per_s").as_double(), 0);
+  EXPECT_GT(rows[1].at("cycles_per_s").as_double(), 0);
+  EXPECT_LE(rows[2].at("largest_share").as_double(), 2);  // of two threads
+  EXPECT_GT(rows[3].at("hand_overs_per_s").as_double(), 0);
   EXPECT_TRUE(is_idle());
 }
 

@@ -188,6 +188,29 @@ TEST_F(EtcdChanges, TokensOfAnUpgradeStandBetweenReadersAndWaiters) {
   EXPECT_GT(next.token, last);
 }
 
+// Between a look at the line and the note that follows from it there is time
+// for others to come.
+TEST_F(EtcdChanges, AReaderThatComesInTheMiddleOfAnUpgradeCounts) {
+  const auto line = proxy_to(static_cast<std::uint16_t>(std::stoi(port_)));
+  const auto slow = open_engine(url(std::to_string(line->port()), "timeout=10s"));
+  const auto other = open_engine(url(), 2);
+  for (std::uint32_t i = 1; i <= 3; ++i) {
+    const std::string name = "x" + std::to_string(i);
+    ASSERT_EQ(submit(*slow, name, acquire(i, kShared)).status, Status::granted);
+    const std::uint64_t before = line->bytes(Way::to_store);
+    line->delay(Way::from_store, 300ms);
+    auto upgraded = std::async(std::launch::async, [&] { return submit(*slow, name, upgrade(i)); });
+    EXPECT_TRUE(eventually([&] { return line->bytes(Way::to_store) > before; }));
+    ASSERT_TRUE(other->show("x")) << "the look is over";
+    const Outcome reader = submit(*other, name, acquire(10 + i, kShared));
+    const Outcome writer = upgraded.get();
+    line->delay(Way::from_store, 0ms);
+    EXPECT_FALSE(reader.status == Status::granted && writer.status == Status::granted)
+        << "a reader and a writer hold it";
+    EXPECT_TRUE(reader.status == Status::granted || writer.status == Status::granted);
+  }
+}
+
 // Who was revoked, or whose key was rewritten, keeps its token.
 TEST_F(EtcdChanges, ATokenOutlivesLaterNotes) {
   const auto one = open_engine(url());
@@ -217,7 +240,13 @@ TEST_F(EtcdChanges, TheGiverCanDoNothingToWhatItGave) {
   EXPECT_EQ(submit(*giver, "x", renew(1)).status, Status::not_held);
   EXPECT_EQ(submit(*taker, "x", renew(2)).status, Status::renewed);
 
-  // And with all that it knows about it: its own engine has not noticed yet.
+  // It hangs on the taker's lease alone.
+  const std::string key = key_of("x");
+  const auto start = key.rfind('/') + 1;
+  run({"lease", "revoke", key.substr(start, key.rfind('-') - start)});
+  EXPECT_EQ(submit(*taker, "x", renew(2)).status, Status::renewed);
+
+  // And back, with a lease that is gone and is replaced.
   const Outcome back = submit(*giver, "x", transfer(2, 4));
   ASSERT_EQ(back.status, Status::granted);
   EXPECT_GT(back.token, second.token);

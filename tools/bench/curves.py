@@ -6,6 +6,7 @@ import statistics
 import svg
 from measure import run_ours
 from stores import store_of
+from targets import ONLY
 
 
 class Curve:
@@ -58,7 +59,7 @@ def table(curve, field, label, lines):
 def measure(build, engines, seconds, rounds, charts):
     """The lines of the section; draws into the directory `charts` if there is one."""
     found = {curve.key: {} for curve in CURVES}
-    for engine in engines:
+    for engine in (each for each in engines if each not in ONLY):
         for curve in CURVES:
             # A store of its own: a million names are not left to the next.
             with store_of(engine, build) as store:

@@ -7,7 +7,7 @@ import tempfile
 import time
 
 from stores import at_the_server, store_of
-from targets import AT_THE_SERVER, COUNTED, LIMITS, ONCE, RATIOS, SCENARIOS
+from targets import AT_THE_SERVER, COUNTED, LIMITS, ONCE, ONLY, RATIOS, SCENARIOS
 
 
 LOCAL = {"sqlite", "fifo", "flock"}  # baselines that need no server
@@ -40,9 +40,16 @@ def run_baseline(build, store, name, seconds):
                                     check=True, capture_output=True, text=True).stdout)
 
 
+def warm_up(build, store, seconds):
+    """What a server does in its first seconds, above all one in Java, says nothing of the next."""
+    run_ours(build, store, "U32", 2 * seconds)
+
+
 def measure(build, engine, scenarios, seconds, rounds):
     ours, theirs, limits = {}, {}, {}
+    scenarios = [each for each in scenarios if each in ONLY.get(engine, SCENARIOS)]
     with store_of(engine, build) as store:
+        warm_up(build, store, seconds)
         for turn in range(rounds):
             for scenario in scenarios:
                 if turn > 0 and scenario in ONCE:

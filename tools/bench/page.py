@@ -23,7 +23,8 @@ TAIL = """## Scenarios
 
 | name | what |
 |---|---|
-| U1, U8, U32, U128 | lock+unlock cycles/s by 1 / 8 / 32 / 128 threads of one process, each rotating over 100 names of its own; nobody contends |
+| U1, U8, U32, U128 | lock+unlock cycles/s by 1 / 8 / 32 / 128 threads of one process, each rotating over 100 names of its own, which all were used before; nobody contends |
+| A32 | the same by 32 callbacks of the asynchronous API |
 | C16 | 16 threads of one process, one name, empty critical section: hand-overs/s, and the largest share over the mean |
 | Q100 | 100 callbacks of one process, one name; each lets go at once and lines up again: hand-overs/s |
 | H4 | 4 processes, one name, 1 ms of work, re-lock at once: gap between one's release and the next one's entry, overtakes |

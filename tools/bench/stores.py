@@ -36,27 +36,38 @@ def read_facts(server):
 
 
 @contextlib.contextmanager
-def store_of(engine, build):
-    if engine == "sqlite":
-        with tempfile.TemporaryDirectory(dir=build) as files:
-            yield Store(f"sqlite:{files}/locks.db", files)
-        return
-    kind, options = SERVERS[engine]
+def server_of(kind, options):
+    """The port of a private server."""
     with tempfile.TemporaryDirectory(dir="/tmp") as directory:
         os.chmod(directory, 0o755)  # the server runs as another user
         server = subprocess.Popen(
             [f"{TOOLS}/server.py", kind, f"{directory}/server", *options],
             stdout=subprocess.PIPE, text=True)
         try:
-            port = read_facts(server)["port"]
-            address = (f"host=127.0.0.1 port={port} user=postgres" if engine == "postgres" else port)
-            store = Store(URLS[engine].format(port=port), address)
-            subprocess.run([f"{build}/bin/holdfast", "init", "--url", store.url], check=True,
-                           capture_output=True)  # PostgreSQL needs it
-            yield store
+            yield read_facts(server)["port"]
         finally:
             server.terminate()
             server.wait()
+
+
+@contextlib.contextmanager
+def store_of(engine, build):
+    if engine == "sqlite":
+        with tempfile.TemporaryDirectory(dir=build) as files:
+            yield Store(f"sqlite:{files}/locks.db", files)
+        return
+    if engine == "redlock":
+        with contextlib.ExitStack() as all_of_them:
+            ports = [all_of_them.enter_context(server_of("redis", [])) for _ in range(5)]
+            nodes = ",".join(f"127.0.0.1:{port}" for port in ports)
+            yield Store(f"redlock://{nodes}?first_start=true", ",".join(ports))
+        return
+    with server_of(*SERVERS[engine]) as port:
+        address = (f"host=127.0.0.1 port={port} user=postgres" if engine == "postgres" else port)
+        store = Store(URLS[engine].format(port=port), address)
+        subprocess.run([f"{build}/bin/holdfast", "init", "--url", store.url], check=True,
+                       capture_output=True)  # PostgreSQL needs it
+        yield store
 
 
 def at_the_server(engine, store):

@@ -13,7 +13,7 @@ def table(engine, scenarios, ours, theirs, limits):
         if not good:
             missed.append(f"{engine} {scenario}: {what}: {value}")
 
-    for scenario in scenarios:
+    for scenario in filter(ours.__contains__, scenarios):
         medians = {field: statistics.median(values) for field, values in ours[scenario].items()}
         if scenario in RATIOS[engine]:
             field, baseline, name, met, target = RATIOS[engine][scenario]

@@ -1,6 +1,6 @@
 """What is measured, beside what, and what is wanted of it."""
 
-SCENARIOS = ["U1", "U8", "U32", "U128", "C16", "H4", "P2", "W100", "W1000", "W1000n", "W50p",
+SCENARIOS = ["U1", "U8", "U32", "U128", "A32", "C16", "H4", "P2", "W100", "W1000", "W1000n", "W50p",
              "L100k"]
 COUNTED = {"W1000", "W1000n", "L100k"}  # while they run the server's own counts are read
 ONCE = {"W100", "W1000", "W1000n", "W50p", "L100k"}  # steady states: one round tells
@@ -39,6 +39,10 @@ RATIOS = {
         "C16": FIFO,
         "P2": FLOCK,
     },
+    "redlock": {
+        "U1": ("p50_us", "redlock-U1", "a SET at each of the 5 nodes at once, all awaited",
+               lambda r: r <= 2, "at most 2"),
+    },
     "zookeeper": {
         "U1": ("cycles_per_s", "zookeeper-U1", "create + delete by hand, each awaited",
                lambda r: r >= 0.85, "at least 0.85"),
@@ -54,11 +58,17 @@ RATIOS = {
 }
 # engine: scenario: (baseline, what it is): what nobody on that store can go below, shown beside it
 LIMITS = {
-    "sqlite": {"P2": ("sqlite-cold", "one bare SQLite write transaction, as cold")},
+    "sqlite": {"U32": ("fifo-C16", "a thread woken for every cycle, without any store"),
+               "P2": ("sqlite-cold", "one bare SQLite write transaction, as cold")},
     "mysql": {"P2": ("mysql-cold", "one bare UPDATE, as cold")},
     "postgres": {"P2": ("postgres-cold", "one bare UPDATE, as cold")},
-    "redis": {"P2": ("redis-cold", "one bare SET, as cold")},
+    "redis": {"U1": ("redis-script", "one script a cycle that reads and writes two keys"),
+              "P2": ("redis-cold", "one bare SET, as cold")},
+    "zookeeper": {"U32": ("zookeeper-U32",
+                          "its three requests by hand, 32 threads on one connection")},
 }
+# Strategies without what the other scenarios need: these alone.
+ONLY = {"redlock": ["U1", "U32"]}
 EMBEDDED_FIGURES = {
     "W1000": [("wake_ups_per_s", "wake-ups/s", lambda v: v <= 2, "the backstop poll alone")],
     "W1000n": [("wake_ups_per_s", "wake-ups/s", lambda v: v <= 2, "the backstop poll alone")],

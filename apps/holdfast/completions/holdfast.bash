@@ -84,7 +84,7 @@ _holdfast() {
     --grace | --interval | --rest) _holdfast_reply '100ms 500ms 1s 5s' && return ;;
     --permits) _holdfast_reply '1/2 1/3 1/4 1/8' && return ;;
     --on-lost) _holdfast_reply 'term ignore' && return ;;
-    --scenario) _holdfast_reply 'U1 U8 U32 U128 C16 Q100 H4 P2 W100 W1000 W1000n W50p L100k' && return ;;
+    --scenario) _holdfast_reply 'U1 U8 U32 U128 A32 C16 Q100 H4 P2 W100 W1000 W1000n W50p L100k' && return ;;
     --faults) _holdfast_reply 'all process network none kill stop partition partition-to partition-from delay reset cut refuse swallow' && return ;;
     --label | --seconds | --minutes | --seed | --processes | --threads | --min-grants | --min-faults) return ;;
   esac

@@ -141,7 +141,10 @@ core::Outcome EtcdRecipe::granted(const core::RequestId& id, base::Time started)
       wake_.notify_all();
     }
   }
-  const base::Time end = std::min(place.beat + place.ttl, leases_[place.lease].alive_until);
+  const auto lease = leases_.find(place.lease);
+  const base::Time end = lease == leases_.end()
+                             ? started
+                             : std::min(place.beat + place.ttl, lease->second.alive_until);
   if (end > started) {
     outcome = {.status = core::Status::granted, .token = place.token, .lease_for = end - started};
   }

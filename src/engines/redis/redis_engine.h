@@ -35,7 +35,7 @@ class RedisEngine : public engine::Engine {
   const Capabilities& capabilities() const noexcept override { return strategy_->capabilities(); }
   void submit(std::size_t lane, std::span<const core::Command> batch, engine::Patience patience,
               engine::Done done) override;
-  base::Duration ride() const noexcept override { return std::chrono::microseconds{200}; }
+  base::Duration ride() const noexcept override { return std::chrono::microseconds{500}; }
   int doorbell_fd() const noexcept override;
   std::vector<engine::Ring> answer_doorbell() override;
   bool may_have_changed() override;

@@ -27,6 +27,7 @@ class RedlockEngine : public engine::Engine {
   const Capabilities& capabilities() const noexcept override { return capabilities_; }
   void submit(std::size_t lane, std::span<const core::Command> batch, engine::Patience patience,
               engine::Done done) override;
+  base::Duration ride() const noexcept override { return std::chrono::microseconds{500}; }
   int doorbell_fd() const noexcept override { return hints_.fd(); }
   std::vector<engine::Ring> answer_doorbell() override;
   bool may_have_changed() override;
