@@ -74,7 +74,7 @@ engine::Task<Outcome> ZookeeperRecipe::enqueue_permits(std::string dir, core::Ac
       place.token = token.value_or(0);
     });
     if (!kept) {  // its time was up, or its session over, before it was made
-      co_return abandon(std::move(made.text));
+      co_return abandon(wanted.id, {.dir = dir, .shape = wanted.shape, .path = made.text});
     }
     if (!listed.ok()) {
       co_return zookeeper_failure(listed);
@@ -205,8 +205,7 @@ engine::Task<Outcome> ZookeeperRecipe::take_leases(std::string dir, Step step, P
         found.path.clear();
       });
       if (!kept) {
-        std::vector<std::string> unwanted = taken.created;
-        discard(std::move(unwanted));
+        co_return abandon(step.id, {.dir = dir, .shape = place.shape, .leases = taken.created});
       }
       co_return granted(step.id, step.started);
     }

@@ -14,7 +14,6 @@ constexpr std::size_t kMaxKnown = 1024;
 constexpr Duration kRetry = std::chrono::milliseconds{500};
 // Only what is held for long is watched for a revocation: it is a read more.
 constexpr Duration kGuardAfter = std::chrono::milliseconds{200};
-constexpr int kDiscards = 10;
 
 }  // namespace
 
@@ -334,33 +333,11 @@ engine::Detached ZookeeperRecipe::give_up(core::RequestId id) {
   co_await release(id);
 }
 
-bool ZookeeperRecipe::is_stopping() {
-  const std::lock_guard lock{mutex_};
-  return stopping_;
-}
-
-core::Outcome ZookeeperRecipe::abandon(std::string path) {
-  std::vector<std::string> unwanted;
-  unwanted.push_back(std::move(path));
-  discard(std::move(unwanted));
+core::Outcome ZookeeperRecipe::abandon(const core::RequestId& id, Place place) {
+  place.ending = true;
+  place.beat = {};  // its time is up
+  put(id, std::move(place));
   return plain(core::Status::not_held);
-}
-
-engine::Detached ZookeeperRecipe::discard(std::vector<std::string> paths) {
-  for (int attempt = 0; attempt < kDiscards; ++attempt) {
-    std::vector<ZookeeperOperation> steps;
-    for (const std::string& path : paths) {
-      steps.push_back({.what = ZookeeperOperation::What::remove, .path = path});
-    }
-    const ZookeeperReply removed = co_await session_->multi(std::move(steps));
-    const bool lost = removed.status == ZookeeperStatus::outcome_unknown ||
-                      removed.status == ZookeeperStatus::unavailable;
-    if (!lost || is_stopping()) {
-      co_return;
-    }
-    // Beyond that the session is over, and they with it.
-    co_await connection(base::BootClock::now() + session_->negotiated());
-  }
 }
 
 }  // namespace holdfast::engines

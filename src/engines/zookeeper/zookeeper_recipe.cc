@@ -164,7 +164,7 @@ engine::Task<Outcome> ZookeeperRecipe::enqueue(std::string dir, core::Acquire wa
       place.token = token.value_or(0);
     });
     if (!kept) {  // its time was up, or its session over, before it was made
-      co_return abandon(std::move(made.text));
+      co_return abandon(wanted.id, {.dir = dir, .shape = wanted.shape, .path = made.text});
     }
     if (!token) {
       co_return co_await leave(wanted.id, zookeeper_out_of_tokens());
@@ -292,8 +292,7 @@ engine::Task<Outcome> ZookeeperRecipe::look(core::RequestId id, Beat beat) {
   if (alive.status == ZookeeperStatus::no_node) {
     forget(id);
     if (!place->badge.empty()) {
-      std::vector<std::string> unwanted{place->badge};
-      discard(std::move(unwanted));
+      co_return abandon(id, {.dir = place->dir, .shape = place->shape, .badge = place->badge});
     }
     co_return plain(Status::not_held);
   }

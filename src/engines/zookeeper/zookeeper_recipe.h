@@ -147,7 +147,7 @@ class ZookeeperRecipe {
   engine::Task<core::Outcome> leave_simple(core::RequestId id, Place place);
   engine::Task<core::Outcome> give_back_simple(core::RequestId id, std::string dir);
   engine::Task<ZookeeperReply> make_parents_simple(std::string dir);
-  engine::Task<bool> put_on_badge(core::RequestId id, std::string badge);
+  engine::Task<bool> put_on_badge(core::RequestId id, std::string dir);
   std::string badges() const { return options_.root + "/%waiting"; }
   std::string badge_of(const std::string& dir, const std::string& guid) const;
   engine::Task<std::vector<std::string>> badges_of(std::string dir, std::string holder);
@@ -193,10 +193,8 @@ class ZookeeperRecipe {
   engine::Detached watch_own(core::RequestId id);
   engine::Detached follow_up(core::RequestId id);
   engine::Detached give_up(core::RequestId id);
-  // Nodes that were made for a place that is no longer wanted: all or none of them go.
-  engine::Detached discard(std::vector<std::string> paths);
-  core::Outcome abandon(std::string path);
-  bool is_stopping();
+  // Nodes of a request that has no place any more: the caretaker sees to it that they go.
+  core::Outcome abandon(const core::RequestId& id, Place place);
   void remember(const std::string& dir, Known known);
   void run();
   void wait(std::unique_lock<std::mutex>& lock, base::Time now);

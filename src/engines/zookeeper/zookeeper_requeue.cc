@@ -123,9 +123,7 @@ engine::Task<Outcome> ZookeeperRecipe::requeue(std::string dir, core::Requeue wa
   });
   Outcome outcome;
   if (!kept) {
-    std::vector<std::string> unwanted{moved.created.front()};
-    discard(std::move(unwanted));
-    outcome.status = Status::not_held;
+    outcome = abandon(next.id, {.dir = dir, .shape = next.shape, .path = moved.created.front()});
     outcome.gave_back = true;
     co_return outcome;
   }

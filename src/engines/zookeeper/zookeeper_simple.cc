@@ -39,15 +39,15 @@ std::string ZookeeperRecipe::badge_of(const std::string& dir, const std::string&
   return badges() + "/" + lock + "%" + guid;
 }
 
-engine::Task<bool> ZookeeperRecipe::put_on_badge(core::RequestId id, std::string badge) {
+engine::Task<bool> ZookeeperRecipe::put_on_badge(core::RequestId id, std::string dir) {
+  const std::string badge = badge_of(dir, guid_of(id));
   const ZookeeperReply made =
       co_await session_->create(badge, note_text(id, 1, 0), ZookeeperMode::ephemeral);
   const bool perhaps = made.ok() || made.status == ZookeeperStatus::node_exists ||
                        made.status == ZookeeperStatus::outcome_unknown;
   const bool worn = perhaps && change(id, [&](Place& place) { place.badge = badge; });
   if (perhaps && !worn) {
-    std::vector<std::string> unwanted{std::move(badge)};
-    discard(std::move(unwanted));
+    abandon(id, {.dir = std::move(dir), .shape = {}, .badge = badge});
   }
   co_return worn;
 }
@@ -94,17 +94,16 @@ engine::Task<Outcome> ZookeeperRecipe::give_back_simple(core::RequestId id, std:
   std::string badge = badge_of(dir, guid_of(id));
   std::vector<ZookeeperOperation> steps;
   steps.push_back({.what = What::remove, .path = badge});
-  steps.push_back({.what = What::remove, .path = std::move(dir)});
+  steps.push_back({.what = What::remove, .path = dir});
   const ZookeeperReply removed = co_await session_->multi(std::move(steps));
   if (!removed.ok() && !is_gone(removed)) {
     co_return zookeeper_failure(removed);
   }
   forget(id);
   if (is_gone(removed)) {  // perhaps the lock's node alone, by force
-    std::vector<std::string> unwanted{std::move(badge)};
-    discard(std::move(unwanted));
+    co_return abandon(id, {.dir = std::move(dir), .shape = {}, .badge = std::move(badge)});
   }
-  co_return plain(removed.ok() ? Status::released : Status::not_held);
+  co_return plain(Status::released);
 }
 
 // The lock's node is there, and ours.
@@ -117,9 +116,8 @@ engine::Task<Outcome> ZookeeperRecipe::enter_simple(std::string dir, Step step,
     place.token = token.value_or(0);
   });
   if (!wanted) {  // given up while it was made
-    std::vector<std::string> unwanted{badge_of(dir, guid_of(step.id)), std::move(dir)};
-    discard(std::move(unwanted));
-    co_return plain(Status::not_held);
+    std::string badge = badge_of(dir, guid_of(step.id));
+    co_return abandon(step.id, {.dir = dir, .shape = {}, .path = dir, .badge = std::move(badge)});
   }
   if (!token) {
     const Error used_up{ErrorCode::unavailable, "this ensemble has used up its tokens", {}};
@@ -199,7 +197,7 @@ engine::Task<Outcome> ZookeeperRecipe::take_simple(std::string dir, Step step) {
       co_return zookeeper_failure(watched);
     }
     if (!worn) {
-      co_await put_on_badge(step.id, std::move(badge));
+      co_await put_on_badge(step.id, std::move(dir));
     }
     co_return queued(step.id, step.beat ? step.started : base::Time{}, 0);
   }
