@@ -16,8 +16,9 @@ using Clock = std::chrono::steady_clock;
 // its schema, its statements and its pragmas: cycles/s.
 double sqlite_cycles(const std::string& directory, double seconds);
 
-// 16 threads and a first-in-first-out queue of condition variables: hand-overs/s.
-double fifo_hand_overs(double seconds);
+// 16 threads and a first-in-first-out queue of condition variables: hand-overs/s. If there is
+// something to do at the end of each tenancy, after 32 hand-overs, the others wait for it.
+double fifo_hand_overs(double seconds, const std::function<void()>& at_its_end = {});
 
 // flock(2): no lease, no queue, no token.
 double flock_cycles(const std::string& directory, double seconds);
@@ -61,6 +62,10 @@ double sqlite_cold_write(const std::string& directory, double seconds);
 double redis_cold_write(const std::string& port, double seconds);
 double mysql_cold_write(const std::string& port, double seconds);
 double postgres_cold_write(const std::string& conninfo, double seconds);
+
+// The same queue with one such write after every 32 hand-overs, which fairness asks for.
+double mysql_hand_overs(const std::string& port, double seconds);
+double postgres_hand_overs(const std::string& conninfo, double seconds);
 
 // As `holdfast bench` waits between hand-overs: processors and caches are cold.
 constexpr std::chrono::milliseconds kBetweenHandOvers{700};

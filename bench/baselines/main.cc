@@ -84,6 +84,9 @@ double measure(std::string_view name, double seconds, const std::string& directo
   if (name == "postgres-U32") {
     return postgres_cycles(directory, 32, seconds);
   }
+  if (name == "postgres-C16") {
+    return postgres_hand_overs(directory, seconds);
+  }
   if (name == "postgres-P2") {
     return postgres_wake_up(directory, seconds);
   }
@@ -92,6 +95,9 @@ double measure(std::string_view name, double seconds, const std::string& directo
   }
   if (name == "mysql-U32") {
     return mysql_cycles(directory, 32, seconds);
+  }
+  if (name == "mysql-C16") {
+    return mysql_hand_overs(directory, seconds);
   }
   if (name == "mysql-P2") {
     return mysql_wake_up(directory, seconds);
@@ -148,8 +154,9 @@ int main(int argc, char** argv) {
         stderr,
         "usage: bench_baselines sqlite-U1|sqlite-cold|fifo-C16|flock-U1|flock-C16|flock-P2 "
         "SECONDS DIRECTORY\n"
-        "       bench_baselines postgres-(U1|U32|P2|cold) SECONDS CONNINFO\n"
-        "       bench_baselines mysql-(U1|U32|P2|cold)|redis-(U1|cold|script)|zookeeper-(U1|U32)|"
+        "       bench_baselines postgres-(U1|U32|C16|P2|cold) SECONDS CONNINFO\n"
+        "       bench_baselines "
+        "mysql-(U1|U32|C16|P2|cold)|redis-(U1|cold|script)|zookeeper-(U1|U32)|"
         "etcd-U1 SECONDS PORT\n"
         "       bench_baselines redlock-U1 SECONDS PORT,PORT,...\n"
         "       bench_baselines (get_lock|for_update)-(U1|U32|C16|P2) SECONDS PORT\n"

@@ -32,11 +32,30 @@ double mysql_cycles(const std::string& port, unsigned threads, double seconds) {
   return rate;
 }
 
+namespace {
+
+class Row {
+ public:
+  explicit Row(const std::string& port) : connection_{port} {
+    connection_.run("CREATE TABLE IF NOT EXISTS bench_cold (id INT PRIMARY KEY, n INT)");
+    connection_.run("INSERT IGNORE INTO bench_cold VALUES (1,0)");
+  }
+  void write() { connection_.run("UPDATE bench_cold SET n=n+1 WHERE id=1"); }
+
+ private:
+  MysqlConnection connection_;
+};
+
+}  // namespace
+
 double mysql_cold_write(const std::string& port, double seconds) {
-  MysqlConnection connection{port};
-  connection.run("CREATE TABLE IF NOT EXISTS bench_cold (id INT PRIMARY KEY, n INT)");
-  connection.run("INSERT IGNORE INTO bench_cold VALUES (1,0)");
-  return repeat_cold(seconds, [&] { connection.run("UPDATE bench_cold SET n=n+1 WHERE id=1"); });
+  Row row{port};
+  return repeat_cold(seconds, [&] { row.write(); });
+}
+
+double mysql_hand_overs(const std::string& port, double seconds) {
+  Row row{port};
+  return fifo_hand_overs(seconds, [&] { row.write(); });
 }
 
 double mysql_wake_up(const std::string& port, double seconds) {

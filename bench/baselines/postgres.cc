@@ -84,12 +84,30 @@ double postgres_cycles(const std::string& conninfo, unsigned threads, double sec
   return rate;
 }
 
+namespace {
+
+class Row {
+ public:
+  explicit Row(const std::string& conninfo) : connection_{conninfo} {
+    connection_.run("CREATE TABLE IF NOT EXISTS bench_cold (id int PRIMARY KEY, n int)");
+    connection_.run("INSERT INTO bench_cold VALUES (1, 0) ON CONFLICT DO NOTHING");
+  }
+  void write() { connection_.run("UPDATE bench_cold SET n = n + 1 WHERE id = 1"); }
+
+ private:
+  Connection connection_;
+};
+
+}  // namespace
+
 double postgres_cold_write(const std::string& conninfo, double seconds) {
-  Connection connection{conninfo};
-  connection.run("CREATE TABLE IF NOT EXISTS bench_cold (id int PRIMARY KEY, n int)");
-  connection.run("INSERT INTO bench_cold VALUES (1, 0) ON CONFLICT DO NOTHING");
-  return repeat_cold(seconds,
-                     [&] { connection.run("UPDATE bench_cold SET n = n + 1 WHERE id = 1"); });
+  Row row{conninfo};
+  return repeat_cold(seconds, [&] { row.write(); });
+}
+
+double postgres_hand_overs(const std::string& conninfo, double seconds) {
+  Row row{conninfo};
+  return fifo_hand_overs(seconds, [&] { row.write(); });
 }
 
 double postgres_wake_up(const std::string& conninfo, double seconds) {

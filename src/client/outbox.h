@@ -44,8 +44,8 @@ struct Errand {
 // on its way rides in the next one. Commands for one name keep their order,
 // but for upkeep (renewals and heartbeats): many leases that are due at once
 // must not hold up the callers, nor the other way round.
-// Upkeep has the first lane, which has a connection for as long as any has:
-// leases must not be lost because a store has no room for another.
+// Upkeep has the first lane, the first to be connected: leases must not be lost
+// because a store has no room for a second connection.
 // A name stays on its lane while a command for it is there; afterwards it may
 // have any. A lane that is free and has a few things to send already comes
 // first, so that a release finds company.

@@ -56,12 +56,13 @@ RATIOS = {
         "C16": FIFO,
     },
 }
+ONE_WRITE = "the same queue with one bare UPDATE after every 32 hand-overs"
 # engine: scenario: (baseline, what it is): what nobody on that store can go below, shown beside it
 LIMITS = {
     "sqlite": {"U32": ("fifo-C16", "a thread woken for every cycle, without any store"),
                "P2": ("sqlite-cold", "one bare SQLite write transaction, as cold")},
-    "mysql": {"P2": ("mysql-cold", "one bare UPDATE, as cold")},
-    "postgres": {"P2": ("postgres-cold", "one bare UPDATE, as cold")},
+    "mysql": {"C16": ("mysql-C16", ONE_WRITE), "P2": ("mysql-cold", "one bare UPDATE, as cold")},
+    "postgres": {"C16": ("postgres-C16", ONE_WRITE), "P2": ("postgres-cold", "one bare UPDATE, as cold")},
     "redis": {"U1": ("redis-script", "one script a cycle that reads and writes two keys"),
               "P2": ("redis-cold", "one bare SET, as cold")},
     "zookeeper": {"U32": ("zookeeper-U32",

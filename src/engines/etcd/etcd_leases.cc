@@ -140,7 +140,8 @@ engine::Task<std::optional<Error>> EtcdRecipe::keep_alive(std::int64_t lease) {
 engine::Task<std::optional<Error>> EtcdRecipe::keep_alive_for_all(std::int64_t lease) {
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     const base::Time started = base::BootClock::now();
-    const EtcdRequest::Reply reply = co_await session_->call(kKeepAlive, encode_lease(lease));
+    const EtcdRequest::Reply reply =
+        co_await session_->call(kKeepAlive, encode_lease(lease), EtcdTurn::at_once);
     if (!reply.ok() && reply.status != EtcdStatusCode::not_found) {
       co_return reply.error();
     }
@@ -154,7 +155,8 @@ engine::Task<std::optional<Error>> EtcdRecipe::keep_alive_for_all(std::int64_t l
       co_return std::nullopt;
     }
     std::string nothing = encode_range({.key = options_.prefix + "%"});
-    const EtcdRequest::Reply read = co_await session_->call(kRange, std::move(nothing));
+    const EtcdRequest::Reply read =
+        co_await session_->call(kRange, std::move(nothing), EtcdTurn::at_once);
     const auto seen = read.ok() ? decode_range(read.body) : std::nullopt;
     if (!seen) {
       co_return read.ok() ? strange_answer() : read.error();

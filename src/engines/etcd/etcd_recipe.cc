@@ -74,8 +74,9 @@ engine::Task<Outcome> EtcdRecipe::perform(core::Command command) {
 }
 
 engine::Task<std::optional<Error>> EtcdRecipe::transact(EtcdTransaction transaction,
-                                                        EtcdTransactionAnswer& answer) {
-  const EtcdRequest::Reply reply = co_await session_->call(kTransact, encode(transaction));
+                                                        EtcdTransactionAnswer& answer,
+                                                        EtcdTurn turn) {
+  const EtcdRequest::Reply reply = co_await session_->call(kTransact, encode(transaction), turn);
   if (!reply.ok()) {
     co_return reply.error();
   }

@@ -144,7 +144,8 @@ class EtcdRecipe {
   engine::Task<core::Outcome> settle(std::string dir, Step step, std::vector<EtcdKey> keys);
   engine::Task<core::Outcome> leave(core::RequestId id, core::Outcome outcome);
   engine::Task<std::optional<Error>> transact(EtcdTransaction transaction,
-                                              EtcdTransactionAnswer& answer);
+                                              EtcdTransactionAnswer& answer,
+                                              EtcdTurn turn = EtcdTurn::in_line);
   engine::Task<std::optional<Error>> range(std::string dir, EtcdRange& found);
   std::string note_text(const core::Shape& shape) const;
   void sweep(const std::vector<Entrant>& line);

@@ -79,7 +79,7 @@ engine::Task<std::optional<Error>> EtcdRecipe::unchanged(std::vector<Renewal> so
   transaction.success.push_back(by_quorum);
   transaction.failure.push_back(by_quorum);
   EtcdTransactionAnswer answer;
-  auto problem = co_await transact(std::move(transaction), answer);
+  auto problem = co_await transact(std::move(transaction), answer, EtcdTurn::at_once);
   all_of_them = !problem && answer.succeeded;
   co_return problem;
 }
@@ -90,7 +90,7 @@ engine::Task<std::optional<Error>> EtcdRecipe::read_again(std::vector<Renewal> s
   for (const Renewal& each : some) {
     transaction.success.push_back({.what = EtcdOperation::What::range, .key = each.key});
   }
-  auto problem = co_await transact(std::move(transaction), answer);
+  auto problem = co_await transact(std::move(transaction), answer, EtcdTurn::at_once);
   if (!problem && answer.parts.size() != some.size()) {
     problem = Error{ErrorCode::outcome_unknown, "etcd: an answer that makes no sense", {}};
   }

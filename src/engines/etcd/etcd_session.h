@@ -25,12 +25,17 @@ enum class EtcdStatusCode : std::uint8_t {
 
 class EtcdSession;
 
+// A server that is asked for everything at once answers nothing in time: requests
+// beyond some hundreds wait for their turn here. What keeps a lease alive does not.
+enum class EtcdTurn : std::uint8_t { in_line, at_once };
+
 // A request, sent when it is awaited; the coroutine goes on on the session's
 // thread, or at once if it cannot be sent. The session must outlive it.
 class EtcdRequest {
  public:
-  EtcdRequest(EtcdSession* session, std::string_view method, std::string message)
-      : session_{session}, method_{method}, message_{std::move(message)} {}
+  EtcdRequest(EtcdSession* session, std::string_view method, std::string message,
+              EtcdTurn turn = EtcdTurn::in_line)
+      : session_{session}, method_{method}, message_{std::move(message)}, turn_{turn} {}
   // A watch: answered when it is set up.
   EtcdRequest(EtcdSession* session, std::int64_t watch, std::string message)
       : session_{session}, watch_{watch}, message_{std::move(message)} {}
@@ -55,6 +60,7 @@ class EtcdRequest {
   std::string method_;
   std::int64_t watch_ = 0;
   std::string message_;
+  EtcdTurn turn_ = EtcdTurn::at_once;
   Reply reply_;
   std::coroutine_handle<> waiter_;
   base::Time since_{};
@@ -83,8 +89,9 @@ class EtcdSession {
   std::string server() const;  // "host:port" that we talk to
   void stop();                 // ends the thread; never on it
 
-  EtcdRequest call(std::string_view method, std::string message) {
-    return EtcdRequest{this, method, std::move(message)};
+  EtcdRequest call(std::string_view method, std::string message,
+                   EtcdTurn turn = EtcdTurn::in_line) {
+    return EtcdRequest{this, method, std::move(message), turn};
   }
   // The next change of this key. `id` is not in use.
   EtcdRequest watch(std::int64_t id, std::string_view key);

@@ -109,6 +109,9 @@ void EtcdConnection::serve_once(std::unique_lock<std::mutex>& lock) {
   if (wanted[0].revents != 0) {
     read_some();
   }
+  if (!broken_ && !http2_->leaving()) {
+    send_next_in_line();
+  }
   const base::Time now = base::BootClock::now();
   if (now >= reopen_watches_ && !broken_) {
     if (leaderless_) {
@@ -141,6 +144,9 @@ void EtcdConnection::drop(const std::string& why) {
   for (const auto& [watch, request] : std::exchange(creating_, {})) {
     finish(*request, EtcdStatusCode::unavailable, 0, why);
   }
+  // These were not sent: the next server may take them.
+  waiting_.insert(waiting_.begin(), in_line_.begin(), in_line_.end());
+  in_line_.clear();
   login_.reset();
   finish_unwelcome(EtcdStatusCode::unavailable, why);
   for (EtcdRequest* each : std::exchange(unwatched_, {})) {

@@ -72,6 +72,7 @@ class EtcdConnection : private EtcdHttp2::Owner {
   // etcd_session_requests.cc
   bool submit(EtcdRequest& request);
   void send_waiting();
+  void send_next_in_line();
   void on_closed(std::int32_t id, EtcdHttp2::Stream& stream, bool refused) override;
   void finish(EtcdRequest& request, EtcdStatusCode status, int native, std::string text);
 
@@ -107,6 +108,7 @@ class EtcdConnection : private EtcdHttp2::Owner {
   std::vector<EtcdRequest*> unwelcome_;  // to be sent again after it
 
   std::deque<EtcdRequest*> waiting_;  // for a connection
+  std::deque<EtcdRequest*> in_line_;  // for their turn on this one
   std::int32_t watch_stream_ = -1;
   base::Time reopen_watches_ = base::kNever;
   std::vector<std::pair<std::int64_t, EtcdRequest*>> creating_;  // watches, in the order sent

@@ -66,7 +66,8 @@ class EtcdHttp2 {
 
   bool greeted() const noexcept { return greeted_; }  // it does speak HTTP/2
   bool leaving() const noexcept { return leaving_; }  // no new calls: it ends, or has no numbers
-  const EtcdRequest* oldest() const;                  // that awaits an answer; or null
+  std::size_t calls() const noexcept { return streams_.size(); }
+  const EtcdRequest* oldest() const;  // that awaits an answer; or null
   Streams take_streams() { return std::exchange(streams_, {}); }
 
  private:

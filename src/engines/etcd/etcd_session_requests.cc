@@ -7,6 +7,8 @@
 namespace holdfast::engines {
 namespace {
 
+constexpr std::size_t kMostCalls = 512;  // that await an answer
+
 // gRPC's numbers.
 EtcdStatusCode status_of(int code) {
   switch (code) {
@@ -59,6 +61,12 @@ bool EtcdConnection::submit(EtcdRequest& request) {
     http2_->say(watch_stream_, request.message_);
     return true;
   }
+  const bool mine = &request == login_.get();
+  if (!mine && request.turn_ == EtcdTurn::in_line && http2_->calls() >= kMostCalls) {
+    in_line_.push_back(&request);
+    return true;
+  }
+  request.since_ = base::BootClock::now();
   auto stream = std::make_unique<EtcdHttp2::Stream>();
   stream->request = &request;
   request.login_ = logins_;
@@ -80,6 +88,16 @@ bool EtcdConnection::submit(EtcdRequest& request) {
     return true;
   }
   return true;
+}
+
+void EtcdConnection::send_next_in_line() {
+  while (!in_line_.empty() && http2_->calls() < kMostCalls) {
+    EtcdRequest* next = in_line_.front();
+    in_line_.pop_front();
+    if (!submit(*next)) {
+      finish(*next, EtcdStatusCode::unavailable, 0, next->reply_.text);
+    }
+  }
 }
 
 void EtcdConnection::send_waiting() {

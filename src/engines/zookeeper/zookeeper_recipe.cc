@@ -129,12 +129,7 @@ std::string ZookeeperRecipe::note_text(const core::RequestId& id, std::uint32_t 
 
 engine::Task<Outcome> ZookeeperRecipe::enqueue(std::string dir, core::Acquire wanted, Step step) {
   if (!is_known(dir)) {
-    // A wrong guess would cost it its place in the queue.
-    const ZookeeperReply got = co_await session_->get(dir);
-    if (got.ok()) {
-      remember(dir,
-               {.czxid = got.czxid, .version = got.version, .note = LockNote::parse(got.text)});
-    }
+    co_await note_of(dir, 0, 0);  // a wrong guess would cost it its place in the queue
   }
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     const NodeKind kind = kind_for(wanted.shape, known_note(dir), {});
