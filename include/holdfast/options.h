@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -30,6 +31,8 @@ inline constexpr Duration kDrainTime = std::chrono::seconds{1};  // ~Client wait
 inline constexpr Duration kTidyInterval = std::chrono::seconds{30};
 inline constexpr std::size_t kMaxNameBytes = 255;
 inline constexpr std::uint32_t kMaxPermits = 1'000'000;
+// Callers of one client that may wait for one name; the next is turned away as `busy`.
+inline constexpr std::size_t kMaxWaiters = 100'000;
 
 enum class Mode : std::uint8_t { exclusive, shared, permits };
 

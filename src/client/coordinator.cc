@@ -55,6 +55,12 @@ ClaimId Coordinator::acquire(const Wish& wish, std::shared_ptr<GrantReceiver> re
     }
   }
   Line& line = line_for(wish.name);
+  if (line.queue.size() > kMaxWaiters) {
+    effects_.grants.emplace_back(std::move(receiver),
+                                 fail(ErrorCode::busy, std::to_string(kMaxWaiters) +
+                                                           " callers of this client wait already"));
+    return id;
+  }
   Claim& claim = claims_[id];
   claim.line = &line;
   claim.receiver = std::move(receiver);

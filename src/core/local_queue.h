@@ -115,6 +115,8 @@ class LocalQueue {
   bool taken_by_us() const;
 
   std::size_t waiting() const noexcept { return line_.size(); }
+  // All that it keeps: those in line, and those that hold or stand in the store's queue.
+  std::size_t size() const noexcept { return line_.size() + tenancies_.size(); }
   bool idle() const noexcept { return line_.empty() && tenancies_.empty(); }
 
  private:

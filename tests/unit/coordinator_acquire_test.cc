@@ -35,6 +35,27 @@ TEST_F(CoordinatorAcquire, GrantsWithTheStoresTokenFromBeforeTheSend) {
   release(caller);
 }
 
+TEST_F(CoordinatorAcquire, TheLineHasAnEnd) {
+  const auto holder = acquire();
+  send();
+  reply();
+  std::vector<std::shared_ptr<Caller>> waiting;
+  while (waiting.size() < kMaxWaiters) {
+    waiting.push_back(acquire());
+  }
+  EXPECT_TRUE(waiting.back()->waits());
+  EXPECT_EQ(acquire()->error(), ErrorCode::busy);
+  waiting.push_back(acquire("y"));
+  EXPECT_TRUE(waiting.back()->waits()) << "other locks have lines of their own";
+  EXPECT_TRUE(cancel(waiting.front()));
+  waiting.front() = acquire();
+  EXPECT_TRUE(waiting.front()->waits());
+  for (const auto& caller : waiting) {
+    cancel(caller);
+  }
+  release(holder);
+}
+
 TEST_F(CoordinatorAcquire, SendsWhatWasWished) {
   client::Wish made = wish();
   made.terms.shape = permits(2, 3);
