@@ -62,7 +62,7 @@ Outbox::Lane& Outbox::pin(const Errand& errand) {
   }
   const auto [it, fresh] = pins_.try_emplace(errand.command.name);
   if (fresh) {
-    it->second.lane = free_lane();
+    it->second.lane = is_upkeep(errand) ? 0 : free_lane();
   }
   ++it->second.commands;
   return lanes_[it->second.lane];
@@ -77,11 +77,8 @@ void Outbox::unpin(const std::string& name) {
 
 void Outbox::push(Errand errand) {
   hurry_releases(errand);
-  if (is_upkeep(errand)) {
-    lanes_.front().upkeep.push_back(std::move(errand));
-  } else {
-    pin(errand).queue.push_back(std::move(errand));
-  }
+  Lane& lane = pin(errand);
+  (is_upkeep(errand) ? lane.upkeep : lane.queue).push_back(std::move(errand));
 }
 
 // A new request for a name goes behind its release, also one that failed and
@@ -163,9 +160,7 @@ std::vector<Errand> Outbox::finish(std::size_t index) {
   std::vector<Errand> errands = std::exchange(lane.on_its_way, {});
   for (std::size_t i = 0; i < errands.size(); ++i) {
     errands[i].command = std::move(lane.commands[i]);
-    if (!is_upkeep(errands[i])) {
-      unpin(errands[i].command.name);
-    }
+    unpin(errands[i].command.name);
   }
   lane.commands.clear();
   return errands;

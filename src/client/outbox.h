@@ -44,11 +44,11 @@ struct Errand {
 // on its way rides in the next one. Commands for one name keep their order,
 // but for upkeep (renewals and heartbeats): many leases that are due at once
 // must not hold up the callers, nor the other way round.
-// Upkeep has the first lane, the first to be connected: leases must not be lost
-// because a store has no room for a second connection.
 // A name stays on its lane while a command for it is there; afterwards it may
 // have any. A lane that is free and has a few things to send already comes
-// first, so that a release finds company.
+// first, so that a release finds company. But upkeep begins on the first lane,
+// the first to be connected: leases must not be lost because a store has no
+// room for a second connection.
 class Outbox {
  public:
   explicit Outbox(std::size_t lanes) : lanes_(lanes) {}

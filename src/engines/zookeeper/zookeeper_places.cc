@@ -80,6 +80,10 @@ std::optional<ZookeeperRecipe::Place> ZookeeperRecipe::find(const core::RequestI
 
 void ZookeeperRecipe::put(const core::RequestId& id, Place place) {
   const std::lock_guard lock{mutex_};
+  enter(id, std::move(place));
+}
+
+void ZookeeperRecipe::enter(const core::RequestId& id, Place place) {
   place.due = ends(place);
   const base::Time due = place.due;
   if (!places_.try_emplace(id, std::move(place)).second) {
@@ -93,11 +97,27 @@ void ZookeeperRecipe::put(const core::RequestId& id, Place place) {
 
 void ZookeeperRecipe::forget(const core::RequestId& id) {
   const std::lock_guard lock{mutex_};
+  leave_table(id);
+}
+
+void ZookeeperRecipe::leave_table(const core::RequestId& id) {
   const auto found = places_.find(id);
   if (found != places_.end()) {
     agenda_.erase({found->second.due, id});
     places_.erase(found);
   }
+}
+
+bool ZookeeperRecipe::succeed(const core::RequestId& before, const core::RequestId& id,
+                              Place place) {
+  const std::lock_guard lock{mutex_};
+  const auto found = places_.find(before);
+  if (found == places_.end() || found->second.ending || places_.contains(id)) {
+    return false;
+  }
+  leave_table(before);
+  enter(id, std::move(place));
+  return true;
 }
 
 std::vector<std::string> ZookeeperRecipe::title(const Place& place) {

@@ -175,6 +175,10 @@ class ZookeeperRecipe {
   std::optional<Place> find(const core::RequestId& id);
   void put(const core::RequestId& id, Place place);  // unless it is there
   void forget(const core::RequestId& id);
+  // In one step: whoever ends a place whose time is up finds the one or the other.
+  bool succeed(const core::RequestId& before, const core::RequestId& id, Place place);
+  void enter(const core::RequestId& id, Place place);  // with mutex_ held
+  void leave_table(const core::RequestId& id);         // the same
   template <typename Change>
   bool change(const core::RequestId& id, const Change& change) {
     const std::lock_guard lock{mutex_};

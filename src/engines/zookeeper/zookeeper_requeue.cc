@@ -31,18 +31,16 @@ engine::Task<std::optional<Outcome>> ZookeeperRecipe::stay(std::string dir, core
       listed.children.front() != old.child()) {
     co_return std::nullopt;
   }
-  const auto current = find(wanted.id);
-  if (!current || current->ending) {
+  Place next{.dir = std::move(dir),
+             .shape = old.shape,
+             .window = wanted.next.window,
+             .path = old.path,
+             .guid = guid,
+             .token = token,
+             .beat = started};
+  if (!succeed(wanted.id, wanted.next.id, std::move(next))) {
     co_return std::nullopt;
   }
-  put(wanted.next.id, {.dir = std::move(dir),
-                       .shape = old.shape,
-                       .window = wanted.next.window,
-                       .path = old.path,
-                       .guid = guid,
-                       .token = token,
-                       .beat = started});
-  forget(wanted.id);
   Outcome outcome = granted(wanted.next.id, started);
   outcome.gave_back = true;
   co_return outcome;
