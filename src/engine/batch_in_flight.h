@@ -3,6 +3,7 @@
 #include <condition_variable>
 #include <mutex>
 #include <span>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -56,24 +57,34 @@ class BatchInFlight {
     }
   }
 
-  // The engine ends: whatever is not known by now stays unknown.
+  // The engine ends: whatever is not known by now stays unknown. The caller is not told
+  // anything after this: if another thread is just telling it, waits for the end of that.
   void abandon(const core::Outcome& outcome) {
     std::unique_lock lock{mutex_};
     if (left_ > 0) {
       outcomes_.assign(outcomes_.size(), outcome);
       tell(lock);
+      return;
     }
+    changed_.wait(lock, [this] {
+      return teller_ == std::thread::id{} || teller_ == std::this_thread::get_id();
+    });
   }
 
  private:
   void tell(std::unique_lock<std::mutex>& lock) {
     const Done done = std::exchange(done_, nullptr);
+    if (!done) {
+      return;
+    }
     Outcomes outcomes = std::move(outcomes_);
     outcomes_.resize(commands_.size());
+    teller_ = std::this_thread::get_id();
     lock.unlock();
-    if (done) {
-      done(std::move(outcomes));
-    }
+    done(std::move(outcomes));
+    lock.lock();
+    teller_ = {};
+    changed_.notify_all();
   }
 
   const std::vector<core::Command> commands_;
@@ -82,6 +93,7 @@ class BatchInFlight {
   Outcomes outcomes_;
   std::size_t left_;
   bool caller_waits_ = false;
+  std::thread::id teller_;  // who is inside done_
   Done done_;
 };
 

@@ -158,12 +158,21 @@ bool ZookeeperPair::await_suspend(std::coroutine_handle<> waiter) {
 
 // The vendor's handle, closed with the last request that uses it, and never by
 // the thread that it would wait for.
-struct ZookeeperSession::Handle : std::enable_shared_from_this<Handle> {
+struct ZookeeperSession::Handle {
+  // What events find; there for as long as they can come, which is longer than the handle
+  // if it is closed by another thread.
+  struct Listener {
+    std::recursive_mutex mutex;           // what an event leads to may end the session
+    ZookeeperSession* session = nullptr;  // null once that is gone
+  };
+
   zhandle_t* raw = nullptr;
-  ZookeeperSession* session = nullptr;  // null once that is gone, under `mutex`
-  std::recursive_mutex mutex;           // what an event leads to may end the session
+  const std::shared_ptr<Listener> listener = std::make_shared<Listener>();
   const std::uint64_t generation = base::fork_generation();
 
+  Handle() = default;
+  Handle(const Handle&) = delete;
+  Handle& operator=(const Handle&) = delete;
   ~Handle() {
     if (raw == nullptr || generation != base::fork_generation()) {
       return;  // a child must not say good-bye on its parent's connection
@@ -173,9 +182,10 @@ struct ZookeeperSession::Handle : std::enable_shared_from_this<Handle> {
       return;
     }
     try {
-      std::thread{[handle = raw] { zookeeper_close(handle); }}.detach();
+      std::thread{[handle = raw, until_closed = listener] { zookeeper_close(handle); }}.detach();
     } catch (const std::system_error&) {
-      // No thread to be had: the session ends with the process.
+      // No thread to be had: the session, and its events, end with the process.
+      new std::shared_ptr<Listener>{listener};
     }
   }
 };
@@ -183,19 +193,15 @@ struct ZookeeperSession::Handle : std::enable_shared_from_this<Handle> {
 struct ZookeeperSession::Callbacks {
   static void event(zhandle_t* raw, int type, int state, const char* path, void*) {
     const InCallback here;
-    auto* handle = static_cast<Handle*>(without_const(zoo_get_context(raw)));
-    const auto keep = handle == nullptr ? nullptr : handle->weak_from_this().lock();
-    if (keep == nullptr) {
-      return;
-    }
-    const std::lock_guard lock{handle->mutex};
-    if (handle->session == nullptr) {
+    auto* listener = static_cast<Handle::Listener*>(without_const(zoo_get_context(raw)));
+    const std::lock_guard lock{listener->mutex};
+    if (listener->session == nullptr) {
       return;
     }
     if (type != ZOO_SESSION_EVENT) {
-      handle->session->events_.changed(path == nullptr ? std::string{} : path);
+      listener->session->events_.changed(path == nullptr ? std::string{} : path);
     } else {
-      session_event(*handle->session, raw, state);
+      session_event(*listener->session, raw, state);
     }
   }
 
@@ -257,14 +263,14 @@ ZookeeperSession::ZookeeperSession(ZookeeperOptions options, Events events)
 ZookeeperSession::~ZookeeperSession() {
   const auto last = handle();
   if (last != nullptr) {
-    const std::lock_guard lock{last->mutex};
-    last->session = nullptr;
+    const std::lock_guard lock{last->listener->mutex};
+    last->listener->session = nullptr;
   }
 }
 
 void ZookeeperSession::open() {
   auto fresh = std::make_shared<Handle>();
-  fresh->session = this;
+  fresh->listener->session = this;
   {
     const std::lock_guard lock{mutex_};
     expired_ = false;
@@ -275,10 +281,11 @@ void ZookeeperSession::open() {
       std::chrono::duration_cast<std::chrono::milliseconds>(options_.session_timeout);
   {
     // Events of the new handle wait until it is in its place.
-    const std::lock_guard quiet{fresh->mutex};
+    const std::lock_guard quiet{fresh->listener->mutex};
     const base::ForksWait until_found;
-    fresh->raw = zookeeper_init(options_.hosts.c_str(), &Callbacks::event,
-                                static_cast<int>(timeout.count()), nullptr, fresh.get(), 0);
+    fresh->raw =
+        zookeeper_init(options_.hosts.c_str(), &Callbacks::event, static_cast<int>(timeout.count()),
+                       nullptr, fresh->listener.get(), 0);
     if (fresh->raw != nullptr) {
       // It would look up the hosts at every turn of its loop, holding a lock of
       // the C library that a fork() hands on locked. reopen() looks them up.
@@ -296,8 +303,8 @@ void ZookeeperSession::open() {
 void ZookeeperSession::reopen() {
   auto old = handle();
   if (old != nullptr) {
-    const std::lock_guard lock{old->mutex};
-    old->session = nullptr;
+    const std::lock_guard lock{old->listener->mutex};
+    old->listener->session = nullptr;
   }
   open();
 }
