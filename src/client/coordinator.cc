@@ -55,7 +55,7 @@ ClaimId Coordinator::acquire(const Wish& wish, std::shared_ptr<GrantReceiver> re
     }
   }
   Line& line = line_for(wish.name);
-  if (line.queue.size() > kMaxWaiters) {
+  if (line.queue.is_full()) {
     effects_.grants.emplace_back(std::move(receiver),
                                  fail(ErrorCode::busy, std::to_string(kMaxWaiters) +
                                                            " callers of this client wait already"));

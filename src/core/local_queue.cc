@@ -304,6 +304,14 @@ std::optional<ClaimId> LocalQueue::stands_for(TenancyId id) const {
   return tenancy == nullptr || tenancy->held ? std::nullopt : std::optional{tenancy->stands_for};
 }
 
+bool LocalQueue::is_full() const {
+  if (line_.size() + tenancies_.size() <= kMaxWaiters) {
+    return false;  // the rule, and no need to count
+  }
+  const auto standing = std::ranges::count(tenancies_, false, &Tenancy::held);
+  return line_.size() + static_cast<std::size_t>(standing) >= kMaxWaiters;
+}
+
 std::vector<ClaimId> LocalQueue::in_line() const {
   std::vector<ClaimId> claims;
   for (const Claim& claim : line_) {

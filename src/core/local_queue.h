@@ -115,8 +115,8 @@ class LocalQueue {
   bool taken_by_us() const;
 
   std::size_t waiting() const noexcept { return line_.size(); }
-  // All that it keeps: those in line, and those that hold or stand in the store's queue.
-  std::size_t size() const noexcept { return line_.size() + tenancies_.size(); }
+  // As many wait as may (kMaxWaiters); those who hold do not count.
+  bool is_full() const;
   bool idle() const noexcept { return line_.empty() && tenancies_.empty(); }
 
  private:
