@@ -54,6 +54,7 @@ class MysqlExchange : public engine::Conversation {
     bool settled = false;
     bool risked = false;   // the packet on its way may change it
     bool guarded = false;  // a transaction of its last holder still relies on the fence
+    bool doubted = false;  // a commit that was refused may have been carried out after all
     const core::Release* give_back = nullptr;
     const core::Acquire* take = nullptr;
     const core::Renew* prolong = nullptr;

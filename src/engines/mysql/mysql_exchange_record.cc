@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/ids.h"
+#include "engine/batch.h"
 #include "engines/mysql/mysql_doorbell.h"
 #include "engines/mysql/mysql_exchange.h"
 
@@ -187,6 +188,16 @@ void MysqlExchange::apply_commands(Draft& draft, const core::LockRecord& before)
 
 void MysqlExchange::settle_all(Line& line, std::vector<core::Outcome> outcomes) {
   for (std::size_t i = 0; i < line.commands.size(); ++i) {
+    const core::Operation& operation = batch_[line.commands[i]].operation;
+    if (line.doubted && std::holds_alternative<core::Release>(operation) &&
+        outcomes[i].status == core::Status::not_held) {
+      // By our own first attempt, perhaps: whoever asks again knows how to take that.
+      outcomes[i] =
+          engine::failed({ErrorCode::outcome_unknown,
+                          "the cluster refused the release and may have done it", std::nullopt});
+    }
+    outcomes[i].gave_back =
+        outcomes[i].gave_back || (line.doubted && std::holds_alternative<Requeue>(operation));
     settle(line.commands[i], std::move(outcomes[i]));
   }
   line.settled = true;

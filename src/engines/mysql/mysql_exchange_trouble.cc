@@ -81,8 +81,10 @@ bool MysqlExchange::met_a_guard(const MysqlError& error) const {
          session_.replies().size() == (rollback_first_ ? 2U : 1U);
 }
 
+// A node of a cluster may repeat a transaction that it has called a victim already.
 bool MysqlExchange::after_collision() {
   for (Line& line : window_) {
+    line.doubted = line.doubted || (line.risked && !trusts_autocommit_);
     line.risked = false;
   }
   rollback_first_ = true;
