@@ -17,7 +17,7 @@ Other people's locks in the same scenarios, on the same server, in the same run,
 """
 CURVES = """## Growth
 
-What happens when there is more of it; both axes of the charts are logarithmic.
+What happens when there is more of it; both axes of the charts are logarithmic. With more names than a run has cycles every cycle is about a new name, and no run sees them all.
 """
 TAIL = """## Scenarios
 
