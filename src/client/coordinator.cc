@@ -93,14 +93,21 @@ bool Coordinator::cancel(ClaimId id, ErrorCode why, Time now) {
     return false;
   }
   Line& line = *it->second.line;
-  turn_away(id, {why,
-                 why == ErrorCode::cancelled ? "the wait was cancelled"
-                                             : "the lock was not free within the wait",
+  turn_away(id, {why, why == ErrorCode::cancelled ? "the wait was cancelled" : why_waits(line),
                  std::nullopt});
   LocalQueue::Steps steps;
   line.queue.leave(id, now, steps);
   carry_out(line, steps, now);
   return true;
+}
+
+// Whoever looks for the cause begins with the holder in one case, with the store in the other.
+const char* Coordinator::why_waits(const Line& line) {
+  const auto first = line.queue.first_waiting();
+  const Tenancy* tenancy = first ? find_tenancy(*first) : nullptr;
+  return tenancy != nullptr && tenancy->phase == Phase::asked
+             ? "the store did not answer within the wait"
+             : "the lock was not free within the wait";
 }
 
 void Coordinator::release(ClaimId id, std::shared_ptr<AnswerReceiver> receiver, Time now) {

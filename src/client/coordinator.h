@@ -208,6 +208,7 @@ class Coordinator {
   // coordinator.cc: callers and time
   Line& line_for(const std::string& name);
   void set_hope(Line& line, core::Time until);
+  const char* why_waits(const Line& line);
   void forget_line_if_idle(Line& line);
   void carry_out(Line& line, const core::LocalQueue::Steps& steps, core::Time now,
                  std::shared_ptr<AnswerReceiver> receiver = nullptr);

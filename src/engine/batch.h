@@ -16,6 +16,10 @@ Result<void> check_name(std::string_view name);
 // Now, by this machine's clocks or the test's, for engines whose store is here.
 core::LockRecord::Context moment(const EngineOptions& client);
 
+// An outcome that says no more.
+inline core::Outcome plain(core::Status status, std::uint32_t count = 0) {
+  return {.status = status, .count = count};
+}
 core::Outcome failed(Error error);
 Outcomes all_failed(std::size_t count, const Error& error);
 

@@ -36,6 +36,7 @@ TEST_P(QuorumCluster, ServersDieInTurnsAndNobodyHoldsTwiceLongRun) {
   Client one = open();
   Client other = open();
   std::atomic<bool> done = false;
+  std::atomic<bool> paused = false;
   std::atomic<int> inside = 0;
   std::atomic<int> turns = 0;
   std::atomic<bool> wrong = false;
@@ -57,6 +58,8 @@ TEST_P(QuorumCluster, ServersDieInTurnsAndNobodyHoldsTwiceLongRun) {
         ++turns;
       }
       --inside;
+      lease->release();
+      while (paused && !done) std::this_thread::sleep_for(1ms);
     }
   };
   std::thread first{[&] { work(one); }};
@@ -66,14 +69,27 @@ TEST_P(QuorumCluster, ServersDieInTurnsAndNobodyHoldsTwiceLongRun) {
     if (eventually([&] { return turns > before + 10; }, 2 * kPatience)) {
       return ::testing::AssertionSuccess();
     }
+    const auto seen = other.show("x");
+    std::string roles;
+    for (std::size_t i = 0; i < servers_->size(); ++i) roles += " [" + servers_->role(i) + "]";
     const std::lock_guard lock{complaints_mutex};
-    return ::testing::AssertionFailure() << turns - before << " turns; last heard: " << complaint;
+    return ::testing::AssertionFailure()
+           << turns - before << " turns; the servers:" << roles << "; last heard: " << complaint
+           << "; the store knows of "
+           << (seen ? std::to_string(seen->holders.size()) + " holders and " +
+                          std::to_string(seen->queue.size()) + " in line"
+                    : seen.error().text);
   };
   EXPECT_TRUE(goes_on());
   for (std::size_t i = 0; i < servers_->size(); ++i) {
     (*servers_)[i].kill();
     EXPECT_TRUE(goes_on()) << "two of three are enough";
+    // ZooKeeper's servers up to 3.9.2 do not always agree afterwards if others write while
+    // one joins them (ZOOKEEPER-4646 and its kind): one would go on listing nodes that are gone.
+    paused = true;
     (*servers_)[i].start();
+    EXPECT_TRUE(eventually([&] { return !servers_->role(i).empty(); }, 2 * kPatience));
+    paused = false;
     EXPECT_TRUE(goes_on());
   }
   done = true;

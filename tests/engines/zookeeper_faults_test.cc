@@ -15,6 +15,7 @@
 #include "base/ids.h"
 #include "engine/task.h"
 #include "engine/url.h"
+#include "engines/zookeeper/zookeeper_doctor.h"
 #include "engines/zookeeper/zookeeper_session.h"
 #include "support/engine_driver.h"
 #include "support/eventually.h"
@@ -29,6 +30,19 @@ namespace {
 using namespace test;
 using core::Outcome;
 using core::Status;
+
+TEST(ZookeeperDoctor, KnowsWhatIsWrongWithAVersion) {
+  const auto level = [](const char* version, bool one_of_several) {
+    return engines::zookeeper_version(version, one_of_several).level;
+  };
+  EXPECT_EQ(level("3.5.2", false), Finding::Level::problem);
+  EXPECT_EQ(level("3.5.3", true), Finding::Level::ok);
+  EXPECT_EQ(level("3.8.0", true), Finding::Level::warning);
+  EXPECT_EQ(level("3.8.0", false), Finding::Level::ok) << "it has nobody to join";
+  EXPECT_EQ(level("3.9.2", true), Finding::Level::warning);
+  EXPECT_EQ(level("3.9.3", true), Finding::Level::warning);
+  EXPECT_EQ(level("3.9.4", true), Finding::Level::ok);
+}
 
 class ZookeeperFaults : public ::testing::Test {
  protected:

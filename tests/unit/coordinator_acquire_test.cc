@@ -8,6 +8,7 @@ namespace {
 
 using core::Status;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 class CoordinatorAcquire : public Desk {
@@ -195,6 +196,7 @@ TEST_F(CoordinatorAcquire, CancelledInFlightTheReleaseFollows) {
   send();
   EXPECT_TRUE(cancel(caller));
   EXPECT_EQ(caller->error(), ErrorCode::timed_out);
+  EXPECT_THAT(caller->grants.at(0).error().text, HasSubstr("the store did not answer"));
   EXPECT_FALSE(coordinator.drained());
   reply();  // granted, too late
   EXPECT_THAT(run(), ElementsAre("release x"));
@@ -219,6 +221,7 @@ TEST_F(CoordinatorAcquire, CancelledInTheQueueItsPlaceIsGivenUp) {
   run();
   EXPECT_EQ(record().queue().size(), 1U);
   EXPECT_TRUE(cancel(caller));
+  EXPECT_THAT(caller->grants.at(0).error().text, HasSubstr("not free"));
   EXPECT_THAT(run(), ElementsAre("release x"));
   EXPECT_TRUE(record().queue().empty());
   EXPECT_TRUE(coordinator.idle());

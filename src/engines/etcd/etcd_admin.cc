@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "engine/batch.h"
 #include "engines/etcd/etcd_recipe.h"
 
 namespace holdfast::engines {
@@ -15,10 +16,6 @@ constexpr std::string_view kTimeToLive = "/etcdserverpb.Lease/LeaseTimeToLive";
 constexpr std::string_view kRange = "/etcdserverpb.KV/Range";
 constexpr int kAttempts = 10;
 constexpr std::size_t kMostOperations = 100;
-
-Outcome failure(Error error) {
-  return {.status = Status::failed, .error = std::move(error)};
-}
 
 Duration since(std::int64_t ms) {
   const auto now = static_cast<std::int64_t>(base::wall_microseconds() / 1000);
@@ -114,7 +111,7 @@ engine::Task<Outcome> EtcdRecipe::revoke(std::string dir, core::Revoke wanted) {
     EtcdRange found;
     auto problem = co_await range(dir, found);
     if (problem) {
-      co_return failure(*std::move(problem));
+      co_return engine::failed(*std::move(problem));
     }
     EtcdTransaction transaction;
     std::uint32_t count = 0;
@@ -143,27 +140,28 @@ engine::Task<Outcome> EtcdRecipe::revoke(std::string dir, core::Revoke wanted) {
     EtcdTransactionAnswer answer;
     problem = co_await transact(std::move(transaction), answer);
     if (problem) {
-      co_return failure(*std::move(problem));
+      co_return engine::failed(*std::move(problem));
     }
     if (answer.succeeded) {
       co_return Outcome{.status = Status::done, .count = count};
     }
   }
-  co_return failure(etcd_keeps_changing());
+  co_return engine::failed(etcd_keeps_changing());
 }
 
 // The total stands in every key. Those who hold are marked: they go on holding,
 // whatever the total is now. Who wants more than there will be must go.
 engine::Task<Outcome> EtcdRecipe::resize(std::string dir, std::uint32_t limit) {
   if (limit == 0 || limit > kMaxPermits) {
-    co_return failure({ErrorCode::invalid_argument,
-                       "a semaphore's total is 1 to " + std::to_string(kMaxPermits), std::nullopt});
+    co_return engine::failed({ErrorCode::invalid_argument,
+                              "a semaphore's total is 1 to " + std::to_string(kMaxPermits),
+                              std::nullopt});
   }
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     EtcdRange found;
     auto problem = co_await range(dir, found);
     if (problem) {
-      co_return failure(*std::move(problem));
+      co_return engine::failed(*std::move(problem));
     }
     const auto line = line_up(std::move(found.keys));
     if (line.empty()) {
@@ -173,9 +171,9 @@ engine::Task<Outcome> EtcdRecipe::resize(std::string dir, std::uint32_t limit) {
       co_return Outcome{.status = Status::refused};
     }
     if (line.size() > kMostOperations) {
-      co_return failure({ErrorCode::unsupported,
-                         "etcd resizes semaphores with up to 100 users; sqlite with more",
-                         std::nullopt});
+      co_return engine::failed({ErrorCode::unsupported,
+                                "etcd resizes semaphores with up to 100 users; sqlite with more",
+                                std::nullopt});
     }
     EtcdTransaction transaction;
     for (const Entrant& each : line) {
@@ -195,13 +193,13 @@ engine::Task<Outcome> EtcdRecipe::resize(std::string dir, std::uint32_t limit) {
     EtcdTransactionAnswer answer;
     problem = co_await transact(std::move(transaction), answer);
     if (problem) {
-      co_return failure(*std::move(problem));
+      co_return engine::failed(*std::move(problem));
     }
     if (answer.succeeded) {
       co_return Outcome{.status = Status::done, .count = limit};
     }
   }
-  co_return failure(etcd_keeps_changing());
+  co_return engine::failed(etcd_keeps_changing());
 }
 
 }  // namespace holdfast::engines

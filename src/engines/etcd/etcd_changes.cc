@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "engine/batch.h"
 #include "engines/etcd/etcd_recipe.h"
 
 namespace holdfast::engines {
@@ -13,10 +14,6 @@ using core::Outcome;
 using core::Status;
 
 constexpr int kAttempts = 50;  // others may come and go at any time
-
-Outcome failure(Error error) {
-  return {.status = Status::failed, .error = std::move(error)};
-}
 
 }  // namespace
 
@@ -70,7 +67,7 @@ engine::Task<Outcome> EtcdRecipe::upgrade(std::string dir, core::Upgrade wanted)
       co_return Outcome{.status = Status::busy};
     }
     if (next.step == Next::no_token) {
-      co_return failure(etcd_changed_too_often());
+      co_return engine::failed(etcd_changed_too_often());
     }
     std::optional<Error> problem;
     bool done = false;
@@ -87,10 +84,10 @@ engine::Task<Outcome> EtcdRecipe::upgrade(std::string dir, core::Upgrade wanted)
       problem = co_await await_change_of(wanted.id, next.blocker);
     }
     if (problem) {
-      co_return failure(*std::move(problem));
+      co_return engine::failed(*std::move(problem));
     }
   }
-  co_return failure(etcd_keeps_changing());
+  co_return engine::failed(etcd_keeps_changing());
 }
 
 // Where it stands, if its mode can change; else what there is to say.
@@ -103,7 +100,7 @@ engine::Task<std::optional<Outcome>> EtcdRecipe::look_to_change(std::string dir,
   EtcdRange found;
   auto problem = co_await range(dir, found);
   if (problem) {
-    co_return failure(*std::move(problem));
+    co_return engine::failed(*std::move(problem));
   }
   look.line = line_up(std::move(found.keys));
   look.revision = found.revision;
@@ -185,14 +182,14 @@ engine::Task<Outcome> EtcdRecipe::downgrade(std::string dir, core::RequestId id)
     bool done = false;
     auto problem = co_await rewrite(dir, std::move(step), done);
     if (problem) {
-      co_return failure(*std::move(problem));
+      co_return engine::failed(*std::move(problem));
     }
     if (done) {
       end_upgrade(id);
       co_return granted(id, started);
     }
   }
-  co_return failure(etcd_keeps_changing());
+  co_return engine::failed(etcd_keeps_changing());
 }
 
 }  // namespace holdfast::engines

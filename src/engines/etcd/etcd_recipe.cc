@@ -19,14 +19,6 @@ constexpr std::string_view kTransact = "/etcdserverpb.KV/Txn";
 constexpr std::string_view kRange = "/etcdserverpb.KV/Range";
 constexpr int kAttempts = 5;
 
-Outcome plain(Status status, std::uint32_t count = 0) {
-  return {.status = status, .count = count};
-}
-
-Outcome failure(Error error) {
-  return {.status = Status::failed, .error = std::move(error)};
-}
-
 Error unknown(std::string text) {
   return {ErrorCode::outcome_unknown, std::move(text), std::nullopt};
 }
@@ -122,7 +114,7 @@ engine::Task<Outcome> EtcdRecipe::acquire(std::string dir, core::Acquire wanted)
       std::int64_t lease = 0;
       auto problem = co_await find_lease(wanted.ttl, lease);
       if (problem) {
-        co_return failure(*std::move(problem));
+        co_return engine::failed(*std::move(problem));
       }
       put(wanted.id, {.key = etcd_key(dir, lease, wanted.id),
                       .ttl = wanted.ttl,
@@ -154,12 +146,13 @@ engine::Task<Outcome> EtcdRecipe::acquire(std::string dir, core::Acquire wanted)
       if (problem->code != ErrorCode::outcome_unknown) {
         forget(wanted.id);
       }
-      co_return failure(*std::move(problem));
+      co_return engine::failed(*std::move(problem));
     }
     std::vector<EtcdKey> keys = std::move(answer.parts.back().keys);
     co_return co_await settle(dir, step, std::move(keys));
   }
-  co_return failure({ErrorCode::unavailable, "etcd: our leases keep vanishing", std::nullopt});
+  co_return engine::failed(
+      {ErrorCode::unavailable, "etcd: our leases keep vanishing", std::nullopt});
 }
 
 // Where does it stand, by this list?
@@ -168,14 +161,14 @@ engine::Task<Outcome> EtcdRecipe::settle(std::string dir, Step step, std::vector
   for (;;) {
     const auto place = find(step.id);
     if (!place || place->ending) {
-      co_return plain(Status::not_held);
+      co_return engine::plain(Status::not_held);
     }
     const auto line = line_up(std::move(keys));
     sweep(line);
     const EtcdStanding standing = standing_of(line, place->key, step.id);
     if (!standing.found) {
       forget(step.id);
-      co_return plain(Status::not_held);
+      co_return engine::plain(Status::not_held);
     }
     change(step.id, [&](Place& found) {
       found.create_revision = standing.create_revision;
@@ -183,12 +176,12 @@ engine::Task<Outcome> EtcdRecipe::settle(std::string dir, Step step, std::vector
       found.token = standing.token;
     });
     if (standing.token == 0) {
-      Outcome used_up =
-          failure({ErrorCode::unavailable, "this cluster has used up its tokens", std::nullopt});
+      Outcome used_up = engine::failed(
+          {ErrorCode::unavailable, "this cluster has used up its tokens", std::nullopt});
       co_return co_await leave(step.id, std::move(used_up));
     }
     if (step.first && standing.refused) {
-      co_return co_await leave(step.id, plain(Status::refused, standing.limit));
+      co_return co_await leave(step.id, engine::plain(Status::refused, standing.limit));
     }
     if (standing.holds) {
       if (!place->held) {
@@ -198,7 +191,7 @@ engine::Task<Outcome> EtcdRecipe::settle(std::string dir, Step step, std::vector
       // No grant if our own lease may be gone after the wait.
       auto problem = co_await freshen(place->lease, step.started + place->window);
       if (problem) {
-        co_return failure(*std::move(problem));
+        co_return engine::failed(*std::move(problem));
       }
       Outcome outcome = granted(step.id, step.started);
       if (standing.revoked && outcome.status == Status::granted) {
@@ -207,7 +200,7 @@ engine::Task<Outcome> EtcdRecipe::settle(std::string dir, Step step, std::vector
       co_return outcome;
     }
     if (!step.queue) {
-      co_return co_await leave(step.id, plain(Status::busy));
+      co_return co_await leave(step.id, engine::plain(Status::busy));
     }
     if (place->watch != 0 && place->blocker == standing.blocker) {
       co_return queued(step.id, step.beat ? step.started : base::Time{}, standing.ahead);
@@ -222,13 +215,13 @@ engine::Task<Outcome> EtcdRecipe::settle(std::string dir, Step step, std::vector
     const EtcdRequest::Reply watched = co_await session_->watch(watch, standing.blocker);
     if (!watched.ok()) {
       change(step.id, [&](Place& found) { found.watch = found.watch == watch ? 0 : found.watch; });
-      co_return failure(unknown("etcd: " + watched.text));
+      co_return engine::failed(unknown("etcd: " + watched.text));
     }
     EtcdRange found;
     auto problem = co_await range(dir, found);
     if (problem) {
       problem->code = ErrorCode::outcome_unknown;
-      co_return failure(*std::move(problem));
+      co_return engine::failed(*std::move(problem));
     }
     keys = std::move(found.keys);
   }
@@ -264,19 +257,19 @@ engine::Task<Outcome> EtcdRecipe::look(core::RequestId id, Beat beat) {
   const Step step{.id = id, .started = base::BootClock::now(), .beat = beat == Beat::yes};
   const auto place = find(id);
   if (!place || place->ending) {
-    co_return plain(Status::not_held);
+    co_return engine::plain(Status::not_held);
   }
   if (beat == Beat::yes) {
     auto late = co_await freshen(place->lease, step.started + place->window);
     if (late) {
-      co_return failure(*std::move(late));
+      co_return engine::failed(*std::move(late));
     }
   }
   EtcdRange found;
   const std::string dir = place->key.substr(0, place->key.rfind('/') + 1);
   auto problem = co_await range(dir, found);
   if (problem) {
-    co_return failure(*std::move(problem));
+    co_return engine::failed(*std::move(problem));
   }
   co_return co_await settle(dir, step, std::move(found.keys));
 }

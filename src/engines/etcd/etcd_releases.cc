@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "engine/batch.h"
 #include "engines/etcd/etcd_recipe.h"
 
 namespace holdfast::engines {
@@ -13,14 +14,6 @@ using core::Status;
 
 constexpr int kAttempts = 5;
 
-Outcome plain(Status status) {
-  return {.status = status};
-}
-
-Outcome failure(Error error) {
-  return {.status = Status::failed, .error = std::move(error)};
-}
-
 }  // namespace
 
 // By the key's last change: nothing but what this request has is removed, and
@@ -29,7 +22,7 @@ engine::Task<Outcome> EtcdRecipe::release(core::RequestId id) {
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     const auto place = find(id);
     if (!place) {
-      co_return plain(Status::not_held);
+      co_return engine::plain(Status::not_held);
     }
     if (place->create_revision == 0) {
       co_return co_await release_unseen(id, *place);
@@ -42,17 +35,18 @@ engine::Task<Outcome> EtcdRecipe::release(core::RequestId id) {
     EtcdTransactionAnswer answer;
     auto problem = co_await transact(std::move(transaction), answer);
     if (problem) {
-      co_return failure(*std::move(problem));
+      co_return engine::failed(*std::move(problem));
     }
     const auto keys = answer.parts.empty() ? std::vector<EtcdKey>{} : answer.parts[0].keys;
     if (answer.succeeded || keys.empty() || entrant_of(keys[0]).request != id) {
       const bool removed = answer.succeeded && !answer.parts.empty() && answer.parts[0].deleted > 0;
       forget(id);
-      co_return plain(removed ? Status::released : Status::not_held);
+      co_return engine::plain(removed ? Status::released : Status::not_held);
     }
     change(id, [&](Place& found) { found.mod_revision = keys[0].mod_revision; });
   }
-  co_return failure({ErrorCode::unavailable, "etcd: the key changes all the time", std::nullopt});
+  co_return engine::failed(
+      {ErrorCode::unavailable, "etcd: the key changes all the time", std::nullopt});
 }
 
 // Calls overtake each other: if we do not know that the key was put, or handed
@@ -78,14 +72,14 @@ engine::Task<Outcome> EtcdRecipe::release_unseen(core::RequestId id, Place place
   if (problem && etcd_lease_is_gone(*problem)) {  // and its key with it
     lease_gone(place.lease);
     forget(id);
-    co_return plain(Status::not_held);
+    co_return engine::plain(Status::not_held);
   }
   if (problem) {
-    co_return failure(*std::move(problem));
+    co_return engine::failed(*std::move(problem));
   }
   forget(id);
   const bool removed = answer.succeeded && !answer.parts.empty() && answer.parts[0].deleted > 0;
-  co_return plain(removed ? Status::released : Status::not_held);
+  co_return engine::plain(removed ? Status::released : Status::not_held);
 }
 
 // Sent before and perhaps applied: then the new key is there and the old is not.
@@ -96,7 +90,7 @@ engine::Task<Outcome> EtcdRecipe::requeue_by_steps(std::string dir, core::Requeu
     EtcdRange found;
     const auto unseen = co_await range(dir, found);
     if (unseen) {
-      co_return failure({ErrorCode::outcome_unknown, unseen->text, std::nullopt});
+      co_return engine::failed({ErrorCode::outcome_unknown, unseen->text, std::nullopt});
     }
     moved =
         std::ranges::any_of(found.keys, [&](const EtcdKey& key) { return key.key == known->key; });
@@ -122,7 +116,7 @@ engine::Task<Outcome> EtcdRecipe::requeue(std::string dir, core::Requeue wanted)
   std::int64_t lease = 0;
   auto problem = co_await find_lease(next.ttl, lease);
   if (problem) {
-    co_return failure(*std::move(problem));
+    co_return engine::failed(*std::move(problem));
   }
   Place place{.key = etcd_key(dir, lease, next.id),
               .ttl = next.ttl,
@@ -147,7 +141,7 @@ engine::Task<Outcome> EtcdRecipe::requeue(std::string dir, core::Requeue wanted)
     if (problem->code != ErrorCode::outcome_unknown) {
       forget(next.id);
     }
-    co_return failure(*std::move(problem));
+    co_return engine::failed(*std::move(problem));
   }
   forget(wanted.id);
   if (!answer.succeeded) {  // there was nothing to give back

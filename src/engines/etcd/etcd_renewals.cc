@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "engine/batch.h"
 #include "engines/etcd/etcd_recipe.h"
 
 namespace holdfast::engines {
@@ -12,10 +13,6 @@ using core::Outcome;
 using core::Status;
 
 constexpr std::size_t kChecksAtOnce = 100;  // the server takes 128 operations
-
-Outcome failure(Error error) {
-  return {.status = Status::failed, .error = std::move(error)};
-}
 
 }  // namespace
 
@@ -54,7 +51,7 @@ engine::Task<engine::Outcomes> EtcdRecipe::renew(std::vector<core::RequestId> id
       const Renewal& each = some[i];
       const auto& late = leases[each.lease];
       if (problem || late) {
-        outcomes[each.index] = failure(problem ? *problem : *late);
+        outcomes[each.index] = engine::failed(problem ? *problem : *late);
       } else {
         outcomes[each.index] =
             same ? prolonged(each.id, started) : renewed(each.id, started, now.parts[i].keys);

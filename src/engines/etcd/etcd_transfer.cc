@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "engine/batch.h"
 #include "engines/etcd/etcd_recipe.h"
 
 namespace holdfast::engines {
@@ -14,10 +15,6 @@ using core::Status;
 
 constexpr int kAttempts = 50;  // others may come and go at any time
 
-Outcome failure(Error error) {
-  return {.status = Status::failed, .error = std::move(error)};
-}
-
 }  // namespace
 
 engine::Task<Outcome> EtcdRecipe::transfer(std::string dir, core::Transfer wanted) {
@@ -27,7 +24,7 @@ engine::Task<Outcome> EtcdRecipe::transfer(std::string dir, core::Transfer wante
     EtcdRange found;
     auto problem = co_await range(dir, found);
     if (problem) {
-      co_return failure(*std::move(problem));
+      co_return engine::failed(*std::move(problem));
     }
     const auto line = line_up(found.keys);
     const auto of = [&](const core::RequestId& id) {
@@ -52,17 +49,17 @@ engine::Task<Outcome> EtcdRecipe::transfer(std::string dir, core::Transfer wante
                higher && from.note.shape.mode == Mode::exclusive) {
       from.note.token = *higher;
     } else {
-      co_return failure(etcd_changed_too_often());
+      co_return engine::failed(etcd_changed_too_often());
     }
     problem = co_await take_over(wanted, std::move(from), step.started, done);
     if (problem) {
-      co_return failure(*std::move(problem));
+      co_return engine::failed(*std::move(problem));
     }
     if (done) {
       co_return granted(next, step.started);
     }
   }
-  co_return failure(etcd_keeps_changing());
+  co_return engine::failed(etcd_keeps_changing());
 }
 
 // The key stays where it is in the line, but hangs on our lease from now on.

@@ -60,9 +60,14 @@ MysqlSql::MysqlSql(const MysqlOptions& options, const Party& party, const core::
       notes_{options.notes_table()},
       fences_{options.fences_table()},
       schema_table_{options.schema_table()},
-      party_{clipped(party)},
       session_{session},
-      keep_idle_{options.keep_idle} {}
+      keep_idle_{options.keep_idle} {
+  const Party us = clipped(party);
+  append_hex(us_.session, session);
+  append_text(us_.label, us.label);
+  append_text(us_.host, us.host);
+  us_.pid = std::to_string(us.pid);
+}
 
 std::string MysqlSql::now() const {
   return now_ ? moment(now_()) : "UTC_TIMESTAMP(6)";
@@ -80,13 +85,6 @@ std::string MysqlSql::microseconds() const {
 void MysqlSql::ask(std::string& packet, std::span<const Wish> wishes, std::uint64_t mark) const {
   const std::string now = this->now();
   const std::string micros_now = microseconds();
-  std::string session;
-  append_hex(session, session_);
-  std::string label;
-  append_text(label, party_.label);
-  std::string host;
-  append_text(host, party_.host);
-  const std::string pid = std::to_string(party_.pid);
   begin(packet);
   packet += "INSERT INTO " + table_ +
             " (name,request_id,ttl_us,mark,version,waiting,session_id,holder,host,pid,held_since,"
@@ -100,8 +98,9 @@ void MysqlSql::ask(std::string& packet, std::span<const Wish> wishes, std::uint6
     packet += each.kind == Wish::Kind::prolong ? "-1" : micros(each.ttl);
     packet += ',' + std::to_string(mark++) + ",1,0,";
     if (each.kind == Wish::Kind::take && !each.has_row) {
-      packet += session + ',' + label + ',' + host + ',' + pid + ',' + now + ',' + now +
-                "+INTERVAL " + micros(each.ttl) + " MICROSECOND," + micros_now + '+' + kRestOfBlock;
+      packet += us_.session + ',' + us_.label + ',' + us_.host + ',' + us_.pid + ',' + now + ',' +
+                now + "+INTERVAL " + micros(each.ttl) + " MICROSECOND," + micros_now + '+' +
+                kRestOfBlock;
     } else {
       packet.append("'','','',0,").append(kEpoch).append(",").append(kEpoch);
       packet += ',' + kLowestToken;
@@ -119,10 +118,10 @@ void MysqlSql::ask(std::string& packet, std::span<const Wish> wishes, std::uint6
       "),VALUES(mark),mark)";
   constexpr std::string_view kTaking = " AND VALUES(ttl_us)>0";
   if_marked("request_id", "VALUES(request_id)");
-  if_marked("session_id", session);
-  if_marked("holder", label);
-  if_marked("host", host);
-  if_marked("pid", pid);
+  if_marked("session_id", us_.session);
+  if_marked("holder", us_.label);
+  if_marked("host", us_.host);
+  if_marked("pid", us_.pid);
   if_marked("held_since", now, kTaking);
   if_marked("token", "GREATEST(token+1," + micros_now + ")+" + kRestOfBlock, kTaking);
   packet += ",version=version+(mark=VALUES(mark))";
@@ -145,18 +144,12 @@ void MysqlSql::exchange(std::string& packet, const Wish& give_back, const Wish& 
   append_hex(names, give_back.name);
   names += ',';
   append_hex(names, take.name);
-  std::string session;
-  append_hex(session, session_);
-  std::string label;
-  append_text(label, party_.label);
-  std::string host;
-  append_text(host, party_.host);
   begin(packet);
   packet += "UPDATE " + table_ + " SET ";
   set("token", "LAST_INSERT_ID(GREATEST(token+1," + microseconds() + "))+" + kRestOfBlock);
   set("request_id", request);
-  packet += "session_id=" + session + ",holder=" + label + ",host=" + host +
-            ",pid=" + std::to_string(party_.pid) + ",";
+  packet += "session_id=" + us_.session + ",holder=" + us_.label + ",host=" + us_.host +
+            ",pid=" + us_.pid + ",";
   set("held_since", now);
   set("ttl_us", micros(take.ttl));
   packet += "version=version+1,held_until=IF(" + given + "," + kEpoch + "," + now + "+INTERVAL " +

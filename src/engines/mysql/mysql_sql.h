@@ -124,8 +124,15 @@ class MysqlSql {
   std::string notes_;
   std::string fences_;
   std::string schema_table_;
-  Party party_;
   core::SessionId session_;
+  // Who we are, as every statement says it.
+  struct Us {
+    std::string session;
+    std::string label;
+    std::string host;
+    std::string pid;
+  };
+  Us us_;
   std::function<base::Time()> now_;
   core::Duration keep_idle_;
 };

@@ -31,7 +31,7 @@ void MysqlSql::sleep(std::string& packet, std::chrono::seconds time, std::span<c
                      Couch couch) const {
   begin(packet);
   packet += "SET @holdfast_doze=(SELECT COUNT(*) FROM " + notes_ + " WHERE session_id=";
-  append_hex(packet, session_);
+  packet += us_.session;
   packet += ')';
   if (!known.empty()) {
     packet += "+(SELECT COUNT(*) FROM " + table_ + " WHERE ";
@@ -66,13 +66,13 @@ void MysqlSql::note(std::string& packet, std::span<const core::Wake> wakes) cons
 void MysqlSql::read_notes(std::string& packet) const {
   begin(packet);
   packet += "SELECT request_id FROM " + notes_ + " WHERE session_id=";
-  append_hex(packet, session_);
+  packet += us_.session;
 }
 
 void MysqlSql::drop_notes(std::string& packet) const {
   begin(packet);
   packet += "DELETE FROM " + notes_ + " WHERE session_id=";
-  append_hex(packet, session_);
+  packet += us_.session;
 }
 
 void MysqlSql::drop_old_notes(std::string& packet) const {

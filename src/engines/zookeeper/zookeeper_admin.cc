@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "engine/batch.h"
 #include "engines/zookeeper/zookeeper_recipe.h"
 
 namespace holdfast::engines {
@@ -209,7 +210,7 @@ engine::Task<Outcome> ZookeeperRecipe::revoke(std::string dir, core::Revoke want
     }
     const auto count = static_cast<std::uint32_t>(guids.size());
     if (steps.empty()) {
-      co_return plain(Status::done, 0);
+      co_return engine::plain(Status::done, 0);
     }
     if (!wanted.now && options_.strategy != ZookeeperOptions::Strategy::simple) {
       now.note.revoked.assign(guids.begin(), guids.end());
@@ -220,7 +221,7 @@ engine::Task<Outcome> ZookeeperRecipe::revoke(std::string dir, core::Revoke want
     }
     const ZookeeperReply done = co_await session_->multi(std::move(steps));
     if (done.ok()) {
-      co_return plain(Status::done, count);
+      co_return engine::plain(Status::done, count);
     }
     if (done.status != ZookeeperStatus::no_node && done.status != ZookeeperStatus::bad_version) {
       co_return zookeeper_failure(done);

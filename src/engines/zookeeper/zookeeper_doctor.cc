@@ -94,23 +94,9 @@ int version_number(const std::string& text) {
   return (major * 1000 + minor) * 1000 + patch;
 }
 
-void judge_version(const std::string& version, std::vector<Finding>& findings) {
-  constexpr int kContainers = 3005003;
-  const int number = version_number(version);
-  if (number == 0) {
-    return;
-  }
-  if (number < kContainers) {
-    findings.push_back(finding(Finding::Level::problem, "version",
-                               "ZooKeeper " + version + " has no container nodes",
-                               "use 3.5.3 or later"));
-    return;
-  }
-  findings.push_back(finding(Finding::Level::ok, "version", "ZooKeeper " + version));
-}
-
 void judge_servers(const ZookeeperOptions& options, std::vector<Finding>& findings) {
   int leaders = 0;
+  bool judged = false;
   std::istringstream hosts{options.hosts};
   for (std::string each; std::getline(hosts, each, ',');) {
     const auto colon = each.rfind(':');
@@ -130,9 +116,11 @@ void judge_servers(const ZookeeperOptions& options, std::vector<Finding>& findin
     findings.push_back(finding(Finding::Level::ok, "server",
                                each + ": " + mode + ", latency min/avg/max " +
                                    line_after(report, "Latency min/avg/max: ")));
-    if (findings.size() == 4) {
-      const std::string version = line_after(report, "Zookeeper version: ");
-      judge_version(version.substr(0, version.find_first_of("-,")), findings);
+    const std::string version = line_after(report, "Zookeeper version: ");
+    if (!judged && version_number(version) != 0) {
+      judged = true;
+      findings.push_back(
+          zookeeper_version(version.substr(0, version.find_first_of("-,")), mode != "standalone"));
     }
   }
   if (leaders == 0) {
@@ -143,6 +131,32 @@ void judge_servers(const ZookeeperOptions& options, std::vector<Finding>& findin
 }
 
 }  // namespace
+
+Finding zookeeper_version(const std::string& version, bool one_of_several) {
+  constexpr int kContainers = 3005003;
+  constexpr int kForgetsAcks = 3006003;  // to 3.9.2
+  constexpr int kLosesData = 3009003;
+  const int number = version_number(version);
+  if (number < kContainers) {
+    return finding(Finding::Level::problem, "version",
+                   "ZooKeeper " + version + " has no container nodes", "use 3.5.3 or later");
+  }
+  if (one_of_several && number == kLosesData) {
+    return finding(Finding::Level::warning, "version",
+                   "ZooKeeper " + version +
+                       " may lose data when a server that was behind leads (ZOOKEEPER-4925)",
+                   "use 3.9.4 or later");
+  }
+  if (one_of_several && number >= kForgetsAcks && number < kLosesData) {
+    return finding(Finding::Level::warning, "version",
+                   "ZooKeeper " + version +
+                       " may stop committing, or lose data, if a server joins while others write "
+                       "and another is down (ZOOKEEPER-4646, ZOOKEEPER-4685)",
+                   "use 3.9.4 or later; until then let a restarted server join before you stop "
+                   "the next");
+  }
+  return finding(Finding::Level::ok, "version", "ZooKeeper " + version);
+}
 
 std::vector<Finding> zookeeper_findings(ZookeeperSession& session,
                                         const ZookeeperOptions& options) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "engine/batch.h"
 #include "engines/zookeeper/zookeeper_recipe.h"
 
 namespace holdfast::engines {
@@ -84,7 +85,7 @@ engine::Task<Outcome> ZookeeperRecipe::enqueue_permits(std::string dir, core::Ac
       co_return co_await leave(wanted.id, std::move(used_up));
     }
     if (!lock_nodes(options_.layout, listed.children).empty()) {
-      co_return co_await leave(wanted.id, plain(Status::refused, 0));
+      co_return co_await leave(wanted.id, engine::plain(Status::refused, 0));
     }
     LockNote note = co_await note_of(dir, listed.czxid, listed.version);
     co_return co_await settle_permits(dir, step, std::move(note), listed.version);
@@ -99,7 +100,7 @@ engine::Task<Outcome> ZookeeperRecipe::settle_permits(std::string dir, Step step
   for (;;) {
     const auto place = find(step.id);
     if (!place || place->ending) {
-      co_return plain(Status::not_held);
+      co_return engine::plain(Status::not_held);
     }
     // Watched by the head of the queue alone; the list is read after the watch is set.
     ZookeeperPair both{session_->children(dir + "/locks"), session_->children(dir + "/leases")};
@@ -116,14 +117,14 @@ engine::Task<Outcome> ZookeeperRecipe::settle_permits(std::string dir, Step step
         co_return granted(step.id, step.started);
       }
       forget(step.id);
-      co_return plain(Status::not_held);
+      co_return engine::plain(Status::not_held);
     }
     const bool alone = queue.size() == 1 && held.empty();
     if (step.first &&
         (note.kind != LockNote::Kind::semaphore || note.limit != place->shape.limit)) {
       const bool unmarked = note.kind != LockNote::Kind::semaphore;
       if (!alone && !unmarked) {
-        co_return co_await leave(step.id, plain(Status::refused, note.limit));
+        co_return co_await leave(step.id, engine::plain(Status::refused, note.limit));
       }
       note.kind = LockNote::Kind::semaphore;
       note.limit = place->shape.limit;
@@ -142,16 +143,16 @@ engine::Task<Outcome> ZookeeperRecipe::settle_permits(std::string dir, Step step
       // Somebody may lock it in another way since.
       const ZookeeperReply listed = co_await session_->children(dir);
       if (!lock_nodes(options_.layout, listed.children).empty()) {
-        co_return co_await leave(step.id, plain(Status::refused, 0));
+        co_return co_await leave(step.id, engine::plain(Status::refused, 0));
       }
       continue;
     }
     if (place->shape.permits > note.limit) {
-      co_return co_await leave(step.id, plain(Status::refused, note.limit));
+      co_return co_await leave(step.id, engine::plain(Status::refused, note.limit));
     }
     if (queue.front().name != own) {
       if (!step.queue) {
-        co_return co_await leave(step.id, plain(Status::busy));
+        co_return co_await leave(step.id, engine::plain(Status::busy));
       }
       const std::string blocker = dir + "/locks/" + standing.blocker;
       watch_for(blocker, step.id);
@@ -170,7 +171,7 @@ engine::Task<Outcome> ZookeeperRecipe::settle_permits(std::string dir, Step step
       co_return co_await take_leases(dir, step, *place);
     }
     if (!step.queue) {
-      co_return co_await leave(step.id, plain(Status::busy));
+      co_return co_await leave(step.id, engine::plain(Status::busy));
     }
     watch_for(dir + "/leases", step.id);
     watch_for(dir, step.id);
@@ -221,7 +222,7 @@ engine::Task<Outcome> ZookeeperRecipe::take_leases(std::string dir, Step step, P
     }
     if (taken.results.back() == ZookeeperStatus::no_node) {  // our node in the queue
       forget(step.id);
-      co_return plain(Status::not_held);
+      co_return engine::plain(Status::not_held);
     }
     // The container of the leases has vanished; others may make it, too.
     const ZookeeperReply made =
@@ -250,7 +251,7 @@ engine::Task<Outcome> ZookeeperRecipe::look_permits(Place place, Step step) {
       co_return granted(step.id, step.started);
     }
     forget(step.id);
-    co_return plain(Status::not_held);
+    co_return engine::plain(Status::not_held);
   }
   if (!alive.ok() || !listed.ok()) {
     co_return zookeeper_failure(alive.ok() ? listed : alive);
@@ -277,15 +278,15 @@ engine::Task<Outcome> ZookeeperRecipe::resize(std::string dir, std::uint32_t lim
       co_return Outcome{.status = Status::failed, .error = now.error};
     }
     if (now.holders.empty() && now.queue.empty()) {
-      co_return plain(Status::not_held);
+      co_return engine::plain(Status::not_held);
     }
     if (now.note.kind != LockNote::Kind::semaphore) {
-      co_return plain(Status::refused, 0);
+      co_return engine::plain(Status::refused, 0);
     }
     now.note.limit = limit;
     const ZookeeperReply set = co_await session_->set(dir, now.note.text(), now.version);
     if (set.ok()) {
-      co_return plain(Status::done, limit);
+      co_return engine::plain(Status::done, limit);
     }
     if (set.status != ZookeeperStatus::bad_version) {
       co_return zookeeper_failure(set);

@@ -357,7 +357,7 @@ core::Outcome ZookeeperRecipe::abandon(const core::RequestId& id, Place place) {
   place.ending = true;
   place.beat = {};  // its time is up
   put(id, std::move(place));
-  return plain(core::Status::not_held);
+  return engine::plain(core::Status::not_held);
 }
 
 }  // namespace holdfast::engines

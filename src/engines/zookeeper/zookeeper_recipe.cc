@@ -190,7 +190,7 @@ engine::Task<Outcome> ZookeeperRecipe::settle(std::string dir, Step step, Zookee
   for (;;) {
     const auto place = find(step.id);
     if (!place || place->ending) {
-      co_return plain(Status::not_held);
+      co_return engine::plain(Status::not_held);
     }
     const LockNote note = co_await note_of(dir, listed.czxid, listed.version);
     const auto nodes = lock_nodes(options_.layout, listed.children);
@@ -200,17 +200,17 @@ engine::Task<Outcome> ZookeeperRecipe::settle(std::string dir, Step step, Zookee
       if (is_reader &&
           (note.kind == LockNote::Kind::mutex ||
            (note.kind == LockNote::Kind::none && std::ranges::any_of(nodes, is_mutex)))) {
-        co_return co_await leave(step.id, plain(Status::refused, 0));
+        co_return co_await leave(step.id, engine::plain(Status::refused, 0));
       }
       if (co_await is_semaphore_used(dir, listed.children)) {
-        co_return co_await leave(step.id, plain(Status::refused, std::max(note.limit, 1U)));
+        co_return co_await leave(step.id, engine::plain(Status::refused, std::max(note.limit, 1U)));
       }
     }
     const std::string guid = place->guid.empty() ? guid_of(step.id) : place->guid;
     Standing standing = standing_of(nodes, place->child());
     if (!standing.found) {
       forget(step.id);
-      co_return plain(Status::not_held);
+      co_return engine::plain(Status::not_held);
     }
     if (note.is_revoked(guid)) {
       Outcome outcome = granted(step.id, step.started);
@@ -231,7 +231,7 @@ engine::Task<Outcome> ZookeeperRecipe::settle(std::string dir, Step step, Zookee
       co_return granted(step.id, step.started);
     }
     if (!step.queue) {
-      co_return co_await leave(step.id, plain(Status::busy));
+      co_return co_await leave(step.id, engine::plain(Status::busy));
     }
     const std::string blocker = dir + "/" + standing.blocker;
     watch_for(blocker, step.id);
@@ -266,7 +266,7 @@ engine::Task<Outcome> ZookeeperRecipe::look(core::RequestId id, Beat beat) {
     place = find(id);
   }
   if (!place || place->ending) {
-    co_return plain(Status::not_held);
+    co_return engine::plain(Status::not_held);
   }
   if (place->path.empty() && place->leases.empty() &&
       options_.strategy != ZookeeperOptions::Strategy::simple) {
@@ -289,7 +289,7 @@ engine::Task<Outcome> ZookeeperRecipe::look(core::RequestId id, Beat beat) {
     if (!place->badge.empty()) {
       co_return abandon(id, {.dir = place->dir, .shape = place->shape, .badge = place->badge});
     }
-    co_return plain(Status::not_held);
+    co_return engine::plain(Status::not_held);
   }
   if (!alive.ok()) {
     co_return zookeeper_failure(alive);
@@ -319,7 +319,7 @@ engine::Task<Outcome> ZookeeperRecipe::release(core::RequestId id) {
   }
   place = find(id);
   if (!place) {
-    co_return plain(Status::not_held);
+    co_return engine::plain(Status::not_held);
   }
   std::vector<ZookeeperOperation> removes;
   for (const std::string& lease : place->leases) {

@@ -240,11 +240,6 @@ inline constexpr unsigned kTokenBits = 12;
 // Tokens are czxid x 2^12, and what hand-overs add; nullopt at the end of what fits.
 std::optional<std::uint64_t> zookeeper_token(std::int64_t czxid);
 
-// An outcome that says no more.
-inline core::Outcome plain(core::Status status, std::uint32_t count = 0) {
-  return {.status = status, .count = count};
-}
-
 // How a request that did not succeed is reported.
 core::Outcome zookeeper_failure(const ZookeeperReply& reply);
 // A place without a node of ours, as far as could be found out: there may be one.

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 
+#include "engine/batch.h"
 #include "engines/zookeeper/zookeeper_recipe.h"
 
 namespace holdfast::engines {
@@ -80,14 +81,14 @@ engine::Task<Outcome> ZookeeperRecipe::leave_simple(core::RequestId id, Place pl
   }
   if (place.badge.empty()) {
     forget(id);
-    co_return plain(Status::not_held);
+    co_return engine::plain(Status::not_held);
   }
   const ZookeeperReply removed = co_await session_->remove(place.badge);
   if (!removed.ok() && !is_gone(removed)) {
     co_return zookeeper_failure(removed);
   }
   forget(id);
-  co_return plain(Status::released);
+  co_return engine::plain(Status::released);
 }
 
 engine::Task<Outcome> ZookeeperRecipe::give_back_simple(core::RequestId id, std::string dir) {
@@ -103,7 +104,7 @@ engine::Task<Outcome> ZookeeperRecipe::give_back_simple(core::RequestId id, std:
   if (is_gone(removed)) {  // perhaps the lock's node alone, by force
     co_return abandon(id, {.dir = std::move(dir), .shape = {}, .badge = std::move(badge)});
   }
-  co_return plain(Status::released);
+  co_return engine::plain(Status::released);
 }
 
 // The lock's node is there, and ours.
@@ -144,7 +145,7 @@ engine::Task<Outcome> ZookeeperRecipe::take_simple(std::string dir, Step step) {
   for (;;) {
     const auto place = find(step.id);
     if (!place || place->ending) {
-      co_return plain(Status::not_held);
+      co_return engine::plain(Status::not_held);
     }
     const bool worn = !place->badge.empty();
     const std::string note = note_text(step.id, 1, 0);
@@ -182,11 +183,11 @@ engine::Task<Outcome> ZookeeperRecipe::take_simple(std::string dir, Step step) {
       continue;
     }
     if (!step.queue && worn) {
-      co_return co_await leave(step.id, plain(Status::busy));
+      co_return co_await leave(step.id, engine::plain(Status::busy));
     }
     if (!step.queue) {
       forget(step.id);
-      co_return plain(Status::busy);
+      co_return engine::plain(Status::busy);
     }
     watch_for(dir, step.id);
     const ZookeeperReply watched = co_await session_->get(dir, true);
