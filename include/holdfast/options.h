@@ -22,6 +22,8 @@ inline constexpr Duration kHandOverTime = std::chrono::milliseconds{50};
 inline constexpr int kRefreshesPerTtl = 3;  // renewals of a lease, heartbeats of a waiter
 inline constexpr int kGracesPerTtl = 5;     // grace = ttl / 5
 inline constexpr Duration kBackstopPoll = std::chrono::seconds{1};
+inline constexpr Duration kSpin = std::chrono::microseconds{300};
+inline constexpr Duration kMaxSpin = std::chrono::milliseconds{10};
 // A lease is trusted 1 % + 2 ms less long than the store keeps it.
 inline constexpr int kDriftDivisor = 100;
 inline constexpr Duration kFixedDrift = std::chrono::milliseconds{2};
@@ -103,6 +105,11 @@ struct ClientOptions {
 
   // How often to look for wake-ups that got lost.
   Duration backstop_poll = kBackstopPoll;
+
+  // How long a caller at most looks for the store's answer before it sleeps: a store nearby
+  // answers sooner than a sleeper wakes. Only where answers usually come within this time; it
+  // costs the processor what it saves in time. 0: never.
+  Duration spin = kSpin;
 };
 
 }  // namespace holdfast

@@ -154,13 +154,16 @@ Result<std::shared_ptr<Service>> Service::open(std::unique_ptr<engine::Engine> e
   if (options.backstop_poll < std::chrono::milliseconds{1}) {
     return fail(ErrorCode::invalid_argument, "backstop_poll must be at least 1 ms");
   }
+  if (options.spin < Duration::zero() || options.spin > kMaxSpin) {
+    return fail(ErrorCode::invalid_argument, "spin must be 0 to 10 ms");
+  }
   Coordinator::Config config;
   config.session = session;
   config.lanes = engine->lanes();
   config.ride = engine->ride();
   config.tokens = engine->capabilities().token != TokenKind::none;
   config.backstop_poll = std::min(options.backstop_poll, kLongestWait);
-  std::shared_ptr<Service> service{new Service{std::move(engine), std::move(config)},
+  std::shared_ptr<Service> service{new Service{std::move(engine), std::move(config), options.spin},
                                    &Service::destroy};
   if (!service->nudge_ || !service->timer_) {
     return fail(ErrorCode::unavailable, "no file descriptor left for the client's timer");
@@ -173,7 +176,7 @@ Result<std::shared_ptr<Service>> Service::open(std::unique_ptr<engine::Engine> e
   return service;
 }
 
-Service::Service(std::unique_ptr<engine::Engine> engine, Coordinator::Config config)
+Service::Service(std::unique_ptr<engine::Engine> engine, Coordinator::Config config, Duration spin)
     : generation_{base::fork_generation()},
       engine_{std::move(engine)},
       door_{engine_->doorbell_fd()},
@@ -181,7 +184,7 @@ Service::Service(std::unique_ptr<engine::Engine> engine, Coordinator::Config con
       lanes_(engine_->lanes()),
       ride_{engine_->ride()},
       gather_{engine_->gather()},
-      spin_{std::thread::hardware_concurrency() > 1 ? engine_->spin() : Duration{}},
+      spin_{std::thread::hardware_concurrency() > 1 ? spin : Duration{}},
       nudge_{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)},
       timer_{timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK)},
       health_{std::make_unique<HealthRunner>([this] { nudge(); })} {}
@@ -282,13 +285,7 @@ Result<Lease> Service::acquire(const Wish& wish, base::Time deadline, const std:
   if (stop.stop_possible()) {
     watch.emplace(stop, [caller] { caller->interrupt(); });
   }
-  if (spin_ > Duration::zero()) {
-    spin(*caller);
-  }
-  if (asked_itself && !caller->box.settled()) {
-    wait_at_door(*caller, claim, deadline);
-  }
-  auto result = caller->box.take_until(deadline);
+  auto result = await(*caller, claim, asked_itself, deadline);
   if (!result) {
     cancel(claim, caller->box.interrupted() ? ErrorCode::cancelled : ErrorCode::timed_out);
     result = caller->box.take();  // the cancellation, or a grant that was faster
@@ -298,6 +295,22 @@ Result<Lease> Service::acquire(const Wish& wish, base::Time deadline, const std:
   }
   habit.entered(base::BootClock::now(), caller->gathering);
   return make_lease(std::move(**result));
+}
+
+std::optional<Result<std::shared_ptr<LeaseState>>> Service::await(BlockedCaller& caller,
+                                                                  core::ClaimId claim,
+                                                                  bool asked_itself,
+                                                                  base::Time deadline) {
+  const base::Time began = base::BootClock::now();
+  const Duration most = spin_ > Duration::zero() ? kShortWait : Duration::zero();
+  const bool there = grants_.spin({.most = std::min(most, deadline - began), .turns = kTurns},
+                                  [&] { return caller.box.settled(); });
+  if (asked_itself && !there) {
+    wait_at_door(caller, claim, deadline);
+  }
+  auto result = caller.box.take_until(deadline);
+  grants_.learn(base::BootClock::now() - began);
+  return result;
 }
 
 void Service::acquire_then(std::string_view name, const AcquireOptions& options,

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/file_descriptor.h"
+#include "base/spinner.h"
 #include "client/callback_threads.h"
 #include "client/coordinator.h"
 #include "client/door.h"
@@ -89,6 +90,10 @@ class Service : public std::enable_shared_from_this<Service> {
   // A caller that can be cancelled, or leads for others, lends its thread to a
   // slow store only so long.
   static constexpr Duration kStoppablePatience = std::chrono::milliseconds{5};
+  // Where waits for a lock are usually shorter than this, a caller lets others run for so many
+  // turns before it sleeps: to be woken costs it, and whoever wakes it, more.
+  static constexpr Duration kShortWait = std::chrono::milliseconds{2};
+  static constexpr int kTurns = 50;
   struct Lane {
     std::thread::id submitting;  // who is inside engine_->submit()
   };
@@ -97,12 +102,16 @@ class Service : public std::enable_shared_from_this<Service> {
     std::span<const core::Command> commands;
   };
 
-  Service(std::unique_ptr<engine::Engine> engine, Coordinator::Config config);
+  Service(std::unique_ptr<engine::Engine> engine, Coordinator::Config config, Duration spin);
   ~Service();
   static void destroy(Service* service);
   void start();
 
   Result<Lease> acquire(const Wish& wish, base::Time deadline, const std::stop_token& stop);
+  // Empty: not within that time, or the caller was interrupted.
+  std::optional<Result<std::shared_ptr<LeaseState>>> await(BlockedCaller& caller,
+                                                           core::ClaimId claim, bool asked_itself,
+                                                           base::Time deadline);
   void cancel(core::ClaimId claim, ErrorCode why);
   void cancel_soon(core::ClaimId claim);
   Lease make_lease(std::shared_ptr<LeaseState> state);
@@ -126,8 +135,6 @@ class Service : public std::enable_shared_from_this<Service> {
   void keep();  // the keeper thread
   bool look_after_time();
   void answer_doorbell(engine::Patience patience, Lead lead);
-  // For a short wait it is cheaper not to sleep. One caller at a time.
-  void spin(const BlockedCaller& caller);
   // A caller that stands in the store's queue answers the bell itself until its
   // wait is over; without effect if it need not, or somebody else does.
   void wait_at_door(BlockedCaller& caller, core::ClaimId claim, base::Time deadline);
@@ -156,10 +163,10 @@ class Service : public std::enable_shared_from_this<Service> {
   base::Time gathers_until_{};
   std::condition_variable drained_;
 
-  const Duration ride_;    // see Engine::ride
-  const Duration gather_;  // see Engine::gather
-  const Duration spin_;    // see Engine::spin; zero on one processor
-  std::atomic<bool> spinning_{false};
+  const Duration ride_;                  // see Engine::ride
+  const Duration gather_;                // see Engine::gather
+  const Duration spin_;                  // see ClientOptions::spin; zero on one processor
+  base::Spinner grants_;                 // callers that wait for a lock
   base::Time ride_ends_ = base::kNever;  // for what was left to whoever comes next
   base::Time next_tidy_ = base::kNever;  // the keeper's
   base::FileDescriptor nudge_;           // eventfd

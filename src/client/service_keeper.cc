@@ -130,16 +130,6 @@ void Service::answer_doorbell(engine::Patience patience, Lead lead) {
   pump(lock, patience, lead);
 }
 
-void Service::spin(const BlockedCaller& caller) {
-  if (base::is_clock_fake() || caller.box.settled() || spinning_.exchange(true)) {
-    return;
-  }
-  const base::Time until = base::BootClock::now() + spin_;
-  while (!caller.box.settled() && base::BootClock::now() < until) {
-  }
-  spinning_ = false;
-}
-
 void Service::wait_at_door(BlockedCaller& caller, core::ClaimId claim, base::Time deadline) {
   {
     const std::lock_guard lock{mutex_};

@@ -139,6 +139,7 @@ std::optional<Service::Batch> Service::start_batch(std::size_t last) {
 
 void Service::submit(const Batch& batch, engine::Patience patience) {
   const std::size_t lane = batch.lane;
+  patience.spin = spin_;
   engine_->submit(lane, batch.commands, patience, [this, lane](const engine::Outcomes& outcomes) {
     std::unique_lock lock{mutex_};
     coordinator_.finish_batch(lane, outcomes, base::BootClock::now());

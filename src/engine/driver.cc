@@ -13,6 +13,7 @@
 
 #include "base/file_descriptor.h"
 #include "base/fork.h"
+#include "base/spinner.h"
 
 namespace holdfast::engine {
 namespace {
@@ -51,6 +52,7 @@ struct Driver::State {
   bool stopping = false;
   std::thread thread;
   base::FileDescriptor nudge{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+  base::Spinner spinner;
 
   static void take_over(const std::shared_ptr<State>& state, Guest guest);
   void work();
@@ -178,9 +180,18 @@ void Driver::run(Conversation& conversation, Patience patience) {
     }
     pollfd wanted{wait->fd, wait->events, 0};
     if (patience.until != base::Time::min()) {
-      do {
-        poll_until({&wanted, 1}, std::min(wait->until, patience.until));
-      } while (!is_due(*wait, wanted.revents) && base::BootClock::now() < patience.until);
+      const base::Time began = base::BootClock::now();
+      const base::Time until = std::min(wait->until, patience.until);
+      if (wait->fd >= 0) {
+        state_->spinner.spin({.most = std::min(patience.spin, until - began)},
+                             [&] { return poll(&wanted, 1, 0) > 0; });
+      }
+      while (!is_due(*wait, wanted.revents) && base::BootClock::now() < patience.until) {
+        poll_until({&wanted, 1}, until);
+      }
+      if (wait->fd >= 0) {
+        state_->spinner.learn(base::BootClock::now() - began);
+      }
     }
     if (!is_due(*wait, wanted.revents)) {
       State::take_over(state_, {&conversation, *wait});

@@ -34,6 +34,7 @@ using Done = std::function<void(Outcomes)>;
 // look at it.
 struct Patience {
   base::Time until;
+  base::Duration spin{};  // at most so long it looks for an answer before it sleeps
   static const Patience for_outcomes;  // as long as it takes
   static const Patience none;          // send, and return without waiting
 };
@@ -82,10 +83,6 @@ class Engine {
   // How long a batch may wait for those who were let in by the last one, if they
   // are likely to ask for the next lock at once.
   virtual base::Duration gather() const noexcept { return ride(); }
-
-  // How long a caller may spin for its lock before it sleeps: only where the
-  // wait is for another thread of this process.
-  virtual base::Duration spin() const noexcept { return {}; }
 
   // Becomes readable when the doorbell rings; -1 if it cannot. One descriptor
   // for the engine's life.

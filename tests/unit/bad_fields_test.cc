@@ -101,6 +101,8 @@ std::vector<BadField> locks() {
        [](Client&) {
          return outcome(Client::open("memory:", {.label = "", .backstop_poll = -1s}));
        }},
+      {"ClientOptions_spin", "spin",
+       [](Client&) { return outcome(Client::open("memory:", {.label = "", .spin = 11ms})); }},
   };
 }
 

@@ -63,7 +63,6 @@ class MemoryEngine : public engine::Engine {
   }
 
   // About what it costs to sleep and be woken.
-  base::Duration spin() const noexcept override { return std::chrono::microseconds{20}; }
 
   void tidy() override {
     if (!inherited()) {
