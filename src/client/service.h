@@ -92,8 +92,8 @@ class Service : public std::enable_shared_from_this<Service> {
   static constexpr Duration kStoppablePatience = std::chrono::milliseconds{5};
   // Where waits for a lock are usually shorter than this, a caller lets others run for so many
   // turns before it sleeps: to be woken costs it, and whoever wakes it, more.
-  static constexpr Duration kShortWait = std::chrono::milliseconds{2};
-  static constexpr int kTurns = 50;
+  static constexpr Duration kShortWait = std::chrono::microseconds{800};
+  static constexpr int kTurns = 20;
   struct Lane {
     std::thread::id submitting;  // who is inside engine_->submit()
   };
