@@ -42,8 +42,10 @@ double mysql_wake_up(const std::string& port, double seconds);
 double zookeeper_cycles(const std::string& port, double seconds);
 // The same by 32 threads on one connection, which also list the queue as a lock must.
 double zookeeper_queues(const std::string& port, double seconds);
-// etcd by hand, the two transactions of a lock: cycles/s.
-double etcd_cycles(const std::string& port, double seconds);
+// etcd by hand, the two transactions of a lock, a connection a thread: cycles/s. And the FIFO
+// queue with one such transaction at the end of each tenancy: hand-overs/s.
+double etcd_cycles(const std::string& port, unsigned threads, double seconds);
+double etcd_hand_overs(const std::string& port, double seconds);
 // Redis by hand: half of the SETs/s on one connection.
 double redis_half_sets(const std::string& port, double seconds);
 // One script a cycle that reads and writes two keys, as the release of one lock and the next

@@ -9,6 +9,10 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "baselines.h"
 #include "engines/etcd/etcd_wire.h"
@@ -124,38 +128,79 @@ class Connection {
   bool answered_ = false;
 };
 
-}  // namespace
-
-double etcd_cycles(const std::string& port, double seconds) {
-  constexpr const char* kTransact = "/etcdserverpb.KV/Txn";
-  constexpr std::size_t kNames = 100;  // as in U1
-  Connection connection{static_cast<std::uint16_t>(std::stoi(port))};
-  const auto lease =
-      etcd::decode_lease(connection.call("/etcdserverpb.Lease/LeaseGrant", etcd::encode_grant(30)));
-  if (!lease) {
-    give_up("a lease");
+// One lock, taken and given back, as etcd's own recipe does it.
+class ByHand {
+ public:
+  explicit ByHand(const std::string& port)
+      : connection_{static_cast<std::uint16_t>(std::stoi(port))} {
+    const auto lease = etcd::decode_lease(
+        connection_.call("/etcdserverpb.Lease/LeaseGrant", etcd::encode_grant(30)));
+    if (!lease) {
+      give_up("a lease");
+    }
+    lease_ = lease->id;
   }
-  using What = etcd::EtcdOperation::What;
-  return repeat(seconds, 1, [&](unsigned, std::size_t i) {
-    const std::string queue = "by-hand-" + std::to_string(i % kNames) + "/";
-    const std::string key = queue + std::to_string(lease->id);
+
+  void take(const std::string& name) {
+    const std::string queue = "by-hand-" + name + "/";
+    key_ = queue + std::to_string(lease_);
     const etcd::EtcdOperation look{
         .what = What::range, .key = queue, .end = etcd::etcd_prefix_end(queue)};
-    etcd::EtcdTransaction take;
-    take.compares.push_back({.key = key});
-    take.success.push_back({.what = What::put, .key = key, .lease = lease->id});
-    take.success.push_back(look);
-    take.failure.push_back(look);
-    const auto taken = etcd::decode_transaction(connection.call(kTransact, encode(take)));
-    if (!taken || !taken->succeeded) {
-      give_up("taking");
+    etcd::EtcdTransaction wanted;
+    wanted.compares.push_back({.key = key_});
+    wanted.success.push_back({.what = What::put, .key = key_, .lease = lease_});
+    wanted.success.push_back(look);
+    wanted.failure.push_back(look);
+    revision_ = transact(wanted, "taking");
+  }
+
+  void leave() {
+    etcd::EtcdTransaction wanted;
+    wanted.compares.push_back({.key = key_, .revision = revision_});
+    wanted.success.push_back({.what = What::remove, .key = key_});
+    transact(wanted, "leaving");
+  }
+
+ private:
+  using What = etcd::EtcdOperation::What;
+
+  std::int64_t transact(const etcd::EtcdTransaction& wanted, const char* what) {
+    const auto done =
+        etcd::decode_transaction(connection_.call("/etcdserverpb.KV/Txn", encode(wanted)));
+    if (!done || !done->succeeded) {
+      give_up(what);
     }
-    etcd::EtcdTransaction leave;
-    leave.compares.push_back({.key = key, .revision = taken->revision});
-    leave.success.push_back({.what = What::remove, .key = key});
-    const auto left = etcd::decode_transaction(connection.call(kTransact, encode(leave)));
-    if (!left || !left->succeeded) {
-      give_up("leaving");
+    return done->revision;
+  }
+
+  Connection connection_;
+  std::int64_t lease_ = 0;
+  std::string key_;
+  std::int64_t revision_ = 0;
+};
+
+}  // namespace
+
+double etcd_cycles(const std::string& port, unsigned threads, double seconds) {
+  constexpr std::size_t kNames = 100;  // each, as in U1 and U32
+  std::vector<std::unique_ptr<ByHand>> each(threads);
+  for (auto& one : each) {
+    one = std::make_unique<ByHand>(port);
+  }
+  return repeat(seconds, threads, [&](unsigned thread, std::size_t i) {
+    each[thread]->take(std::to_string(thread) + "-" + std::to_string(i % kNames));
+    each[thread]->leave();
+  });
+}
+
+double etcd_hand_overs(const std::string& port, double seconds) {
+  ByHand writer{port};
+  bool taken = false;
+  return fifo_hand_overs(seconds, [&] {
+    if (std::exchange(taken, !taken)) {
+      writer.leave();
+    } else {
+      writer.take("x");
     }
   });
 }

@@ -109,7 +109,13 @@ double measure(std::string_view name, double seconds, const std::string& directo
     return zookeeper_queues(directory, seconds);
   }
   if (name == "etcd-U1") {
-    return etcd_cycles(directory, seconds);
+    return etcd_cycles(directory, 1, seconds);
+  }
+  if (name == "etcd-U32") {
+    return etcd_cycles(directory, 32, seconds);
+  }
+  if (name == "etcd-C16") {
+    return etcd_hand_overs(directory, seconds);
   }
   if (name == "redis-U1") {
     return redis_half_sets(directory, seconds);
@@ -157,7 +163,7 @@ int main(int argc, char** argv) {
         "       bench_baselines postgres-(U1|U32|C16|P2|cold) SECONDS CONNINFO\n"
         "       bench_baselines "
         "mysql-(U1|U32|C16|P2|cold)|redis-(U1|cold|script)|zookeeper-(U1|U32)|"
-        "etcd-U1 SECONDS PORT\n"
+        "etcd-(U1|U32|C16) SECONDS PORT\n"
         "       bench_baselines redlock-U1 SECONDS PORT,PORT,...\n"
         "       bench_baselines (get_lock|for_update)-(U1|U32|C16|P2) SECONDS PORT\n"
         "       bench_baselines pg_advisory-(U1|U32|C16|P2) SECONDS CONNINFO\n");

@@ -67,6 +67,8 @@ LIMITS = {
               "P2": ("redis-cold", "one bare SET, as cold")},
     "zookeeper": {"U32": ("zookeeper-U32",
                           "its three requests by hand, 32 threads on one connection")},
+    "etcd": {"U32": ("etcd-U32", "its two transactions by hand, 32 connections"),
+             "C16": ("etcd-C16", "the same queue with one bare transaction after every 32 hand-overs")},
 }
 # Strategies without what the other scenarios need: these alone.
 ONLY = {"redlock": ["U1", "U32"]}
