@@ -9,7 +9,7 @@ import re
 NOTHING = "Not measured yet.\n"
 HEAD = """# Benchmarks
 
-Made by `./dev bench --write`; do not edit. Ratios within one run on one machine: they say what the library costs, not how fast your machine is. Measure your own store with `holdfast bench`. Each store is on the local disk of the same machine, syncing at every commit where it can.
+Made by `./dev bench --write`; do not edit. Ratios within one run on one machine: they say what the library costs, not how fast your machine is. Measure your own store with `holdfast bench`. Each store is on the local disk of the same machine, syncing at every commit where it can. Our callers look for an answer for up to 300 µs before they sleep (`ClientOptions::spin`); baselines and peers wait as they do.
 """
 PEERS = """## Peers
 
