@@ -34,7 +34,7 @@ using Done = std::function<void(Outcomes)>;
 // look at it.
 struct Patience {
   base::Time until;
-  base::Duration spin{};  // at most so long it looks for an answer before it sleeps
+  base::Duration spin{};               // at most so long it looks for an answer before it sleeps
   static const Patience for_outcomes;  // as long as it takes
   static const Patience none;          // send, and return without waiting
 };
