@@ -26,7 +26,7 @@ namespace holdfast::engine {
 // the commands as coroutines, this deals them out.
 //
 // Recipe: options().timeout, session() with await_connection() and trouble(),
-// connection(), perform(), renew(), list(), show(), bell(), changes(), stop();
+// connection(), was_not_sent(), perform(), renew(), list(), show(), bell(), changes(), stop();
 // load_value(), write_value(), list_values() and tidy_values().
 template <typename Recipe>
 class RecipeEngine : public Engine {
@@ -157,14 +157,19 @@ class RecipeEngine : public Engine {
   // Commands for one name, one after the other.
   static Detached run_line(std::shared_ptr<Recipe> recipe, Batch batch, Line line,
                            base::Time until) {
-    const bool connected = co_await recipe->connection(until);
     for (const std::size_t index : line) {
-      if (connected) {
-        auto outcome = co_await recipe->perform(batch->commands()[index]);
-        batch->put(index, std::move(outcome));
-      } else {
-        batch->put(index, failed(recipe->session().trouble()));
+      core::Outcome outcome;
+      bool again = true;
+      while (again) {
+        const bool connected = co_await recipe->connection(until);
+        if (connected) {
+          outcome = co_await recipe->perform(batch->commands()[index]);
+        } else {
+          outcome = failed(recipe->session().trouble());
+        }
+        again = connected && recipe->was_not_sent(outcome) && base::BootClock::now() < until;
       }
+      batch->put(index, std::move(outcome));
     }
   }
 

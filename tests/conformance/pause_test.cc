@@ -105,7 +105,7 @@ TEST_P(PauseInTheQueue, AGrantThatLapsedMeanwhileIsNotDelivered) {
   ASSERT_THAT(next, IsOk());
 
   worker.resume();
-  ASSERT_TRUE(await_waiters(1));
+  ASSERT_TRUE(await_waiters(1)) << "it said " << worker.answer();
   ASSERT_THAT(next->release(), IsOk());
   const auto token = std::stoull(worker.expect_ok_answer());
   if (claims().token) {

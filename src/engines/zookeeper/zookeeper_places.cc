@@ -268,6 +268,29 @@ void ZookeeperRecipe::on_expired() {
   }
 }
 
+// What was connected may be lost again before whoever waited for it has gone on.
+engine::Task<bool> ZookeeperRecipe::connection(base::Time until) {
+  while (!session_->is_connected() && !is_stopping() && base::BootClock::now() < until) {
+    co_await Parking{*this, until};
+  }
+  co_return session_->is_connected();
+}
+
+bool ZookeeperRecipe::was_not_sent(const core::Outcome& outcome) {
+  if (outcome.status != core::Status::failed || !outcome.error ||
+      !zookeeper_did_not_send(*outcome.error)) {
+    return false;
+  }
+  session_->look_again();
+  wake_.notify_all();
+  return true;
+}
+
+bool ZookeeperRecipe::is_stopping() {
+  const std::lock_guard lock{mutex_};
+  return stopping_;
+}
+
 bool ZookeeperRecipe::park(std::coroutine_handle<> waiter, base::Time until) {
   const std::lock_guard lock{mutex_};
   if (session_->is_connected() || stopping_ || until <= base::BootClock::now()) {

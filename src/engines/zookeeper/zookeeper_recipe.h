@@ -46,7 +46,9 @@ class ZookeeperRecipe {
   void stop();
 
   // Whether there is a connection by then.
-  auto connection(base::Time until) { return Connection{*this, until}; }
+  engine::Task<bool> connection(base::Time until);
+  // Then it is worth another try once there is a session again.
+  bool was_not_sent(const core::Outcome& outcome);
 
   engine::Task<core::Outcome> perform(core::Command command);
   // One round trip for all of them.
@@ -96,13 +98,14 @@ class ZookeeperRecipe {
     bool first = false;  // it has just come: may yet be refused
   };
 
-  struct Connection {
+  struct Parking {
     ZookeeperRecipe& recipe;
     base::Time until;
-    bool await_ready() const noexcept { return recipe.session_->is_connected(); }
+    bool await_ready() const noexcept { return false; }
     bool await_suspend(std::coroutine_handle<> waiter) { return recipe.park(waiter, until); }
-    bool await_resume() const noexcept { return recipe.session_->is_connected(); }
+    void await_resume() const noexcept {}
   };
+  bool is_stopping();
   bool park(std::coroutine_handle<> waiter, base::Time until);
 
   // zookeeper_recipe.cc

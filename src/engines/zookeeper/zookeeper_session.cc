@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <mutex>
+#include <shared_mutex>
 #include <system_error>
 #include <utility>
 
@@ -120,6 +122,10 @@ Error ZookeeperReply::error() const {
   }
 }
 
+bool zookeeper_did_not_send(const Error& error) {
+  return error.native == ZINVALIDSTATE;
+}
+
 bool ZookeeperRequest::send() {
   const int code = send_(*this);
   if (code != ZOK) {
@@ -156,8 +162,8 @@ bool ZookeeperPair::await_suspend(std::coroutine_handle<> waiter) {
   return left->fetch_sub(1 + failed) != 1 + failed;
 }
 
-// The vendor's handle, closed with the last request that uses it, and never by
-// the thread that it would wait for.
+// The vendor's handle, closed at the end of its session or with the last request that uses
+// it, and never by the thread that it would wait for.
 struct ZookeeperSession::Handle {
   // What events find; there for as long as they can come, which is longer than the handle
   // if it is closed by another thread.
@@ -174,7 +180,7 @@ struct ZookeeperSession::Handle {
   Handle(const Handle&) = delete;
   Handle& operator=(const Handle&) = delete;
   ~Handle() {
-    if (raw == nullptr || generation != base::fork_generation()) {
+    if (raw == nullptr || closed || generation != base::fork_generation()) {
       return;  // a child must not say good-bye on its parent's connection
     }
     if (!in_callback) {
@@ -188,6 +194,28 @@ struct ZookeeperSession::Handle {
       new std::shared_ptr<Listener>{listener};
     }
   }
+
+  // Calls the library, unless the handle is closed.
+  template <typename Call>
+  int use(Call call) {
+    const std::shared_lock lock{in_use};
+    return raw == nullptr || closed ? ZINVALIDSTATE : call(raw);
+  }
+
+  // The library never answers what it is given in the moment in which it learns that the
+  // session is over, except by closing. Not on its own thread.
+  void close() {
+    {
+      const std::lock_guard lock{in_use};
+      if (raw == nullptr || std::exchange(closed, true)) {
+        return;
+      }
+    }
+    zookeeper_close(raw);
+  }
+
+  std::shared_mutex in_use;
+  bool closed = false;
 };
 
 struct ZookeeperSession::Callbacks {
@@ -307,6 +335,9 @@ void ZookeeperSession::reopen() {
     old->listener->session = nullptr;
   }
   open();
+  if (old != nullptr) {
+    old->close();
+  }
 }
 
 std::shared_ptr<ZookeeperSession::Handle> ZookeeperSession::handle() const {
@@ -334,6 +365,20 @@ bool ZookeeperSession::is_given_up(base::Time now) const {
   return expired_ || (!connected_ && now - silent_since_ > kSilences * options_.session_timeout);
 }
 
+void ZookeeperSession::look_again() {
+  const std::lock_guard lock{mutex_};
+  if (handle_ == nullptr || handle_->raw == nullptr ||
+      zoo_state(handle_->raw) == ZOO_CONNECTED_STATE) {
+    return;
+  }
+  if (connected_.exchange(false)) {
+    silent_since_ = base::BootClock::now();
+  }
+  if (is_unrecoverable(handle_->raw) != ZOK) {
+    expired_ = true;
+  }
+}
+
 bool ZookeeperSession::await_connection(base::Time until) const {
   std::unique_lock lock{mutex_};
   while (!connected_) {
@@ -347,64 +392,85 @@ bool ZookeeperSession::await_connection(base::Time until) const {
 }
 
 std::int64_t ZookeeperSession::id() const {
-  const auto current = handle();
-  const clientid_t* id =
-      current == nullptr || current->raw == nullptr ? nullptr : zoo_client_id(current->raw);
-  return id == nullptr ? 0 : id->client_id;
+  std::int64_t id = 0;
+  if (const auto current = handle()) {
+    current->use([&](zhandle_t* raw) {
+      id = zoo_client_id(raw)->client_id;
+      return static_cast<int>(ZOK);
+    });
+  }
+  return id;
 }
 
 std::string ZookeeperSession::server() const {
-  const auto current = handle();
-  const char* name = current == nullptr || current->raw == nullptr
-                         ? nullptr
-                         : zoo_get_current_server(current->raw);
-  return name == nullptr ? "" : name;
+  std::string name;
+  if (const auto current = handle()) {
+    current->use([&](zhandle_t* raw) {
+      const char* const known = zoo_get_current_server(raw);
+      name = known == nullptr ? "" : known;
+      return static_cast<int>(ZOK);
+    });
+  }
+  return name;
 }
 
 ZookeeperRequest ZookeeperSession::create(std::string path, std::string data, ZookeeperMode mode) {
   return ZookeeperRequest{[handle = handle(), path = std::move(path), data = std::move(data), mode,
                            owned = !options_.auth.empty()](ZookeeperRequest& request) {
     const ACL_vector* acl = owned ? &ZOO_CREATOR_ALL_ACL : &ZOO_OPEN_ACL_UNSAFE;
-    return zoo_acreate2(handle->raw, path.c_str(), data.data(), length(data), acl, flags_of(mode),
-                        &Callbacks::created, &request);
+    return handle->use([&](zhandle_t* raw) {
+      return zoo_acreate2(raw, path.c_str(), data.data(), length(data), acl, flags_of(mode),
+                          &Callbacks::created, &request);
+    });
   }};
 }
 
 ZookeeperRequest ZookeeperSession::remove(std::string path) {
   return ZookeeperRequest{[handle = handle(), path = std::move(path)](ZookeeperRequest& request) {
-    return zoo_adelete(handle->raw, path.c_str(), -1, &Callbacks::done, &request);
+    return handle->use([&](zhandle_t* raw) {
+      return zoo_adelete(raw, path.c_str(), -1, &Callbacks::done, &request);
+    });
   }};
 }
 
 ZookeeperRequest ZookeeperSession::set(std::string path, std::string data, std::int32_t version) {
   return ZookeeperRequest{[handle = handle(), path = std::move(path), data = std::move(data),
                            version](ZookeeperRequest& request) {
-    return zoo_aset(handle->raw, path.c_str(), data.data(), length(data), version,
-                    &Callbacks::changed, &request);
+    return handle->use([&](zhandle_t* raw) {
+      return zoo_aset(raw, path.c_str(), data.data(), length(data), version, &Callbacks::changed,
+                      &request);
+    });
   }};
 }
 
 ZookeeperRequest ZookeeperSession::get(std::string path, bool watch) {
   return ZookeeperRequest{
       [handle = handle(), path = std::move(path), watch](ZookeeperRequest& request) {
-        return zoo_awget(handle->raw, path.c_str(), watch ? &Callbacks::event : nullptr, nullptr,
-                         &Callbacks::got, &request);
+        return handle->use([&](zhandle_t* raw) {
+          return zoo_awget(raw, path.c_str(), watch ? &Callbacks::event : nullptr, nullptr,
+                           &Callbacks::got, &request);
+        });
       }};
 }
 
 ZookeeperRequest ZookeeperSession::children(std::string path, bool watch) {
   return ZookeeperRequest{
       [handle = handle(), path = std::move(path), watch](ZookeeperRequest& request) {
-        return zoo_awget_children2(handle->raw, path.c_str(), watch ? &Callbacks::event : nullptr,
-                                   nullptr, &Callbacks::listed, &request);
+        return handle->use([&](zhandle_t* raw) {
+          return zoo_awget_children2(raw, path.c_str(), watch ? &Callbacks::event : nullptr,
+                                     nullptr, &Callbacks::listed, &request);
+        });
       }};
 }
 
 ZookeeperRequest ZookeeperSession::sync(std::string path) {
   return ZookeeperRequest{[handle = handle(), path = std::move(path)](ZookeeperRequest& request) {
-    return zoo_async(
-        handle->raw, path.c_str(),
-        [](int code, const char*, const void* data) { request_of(data).complete(code); }, &request);
+    return handle->use([&](zhandle_t* raw) {
+      return zoo_async(
+          raw, path.c_str(),
+          [](int code, const char*, const void* data) { request_of(data).complete(code); },
+          &request);
+    });
   }};
 }
 
@@ -465,23 +531,25 @@ struct Multi {
 
 ZookeeperRequest ZookeeperSession::multi(std::vector<ZookeeperOperation> operations) {
   const ACL_vector* acl = options_.auth.empty() ? &ZOO_OPEN_ACL_UNSAFE : &ZOO_CREATOR_ALL_ACL;
-  return ZookeeperRequest{[handle = handle(),
-                           multi = std::make_shared<Multi>(std::move(operations), acl)](
-                              ZookeeperRequest& request) {
-    // If its session is over, the library refuses the first operation, and frees what the
-    // others never had. That it is over is learned while connecting.
-    if (zoo_state(handle->raw) != ZOO_CONNECTED_STATE) {
-      return static_cast<int>(ZINVALIDSTATE);
-    }
-    multi->request = &request;
-    multi->self = multi;
-    const int code = zoo_amulti(handle->raw, static_cast<int>(multi->raw.size()), multi->raw.data(),
-                                multi->results.data(), &Multi::done, multi.get());
-    if (code != ZOK) {
-      multi->self = nullptr;
-    }
-    return code;
-  }};
+  return ZookeeperRequest{
+      [handle = handle(),
+       multi = std::make_shared<Multi>(std::move(operations), acl)](ZookeeperRequest& request) {
+        // If its session is over, the library refuses the first operation, and frees what the
+        // others never had. That it is over is learned while connecting.
+        return handle->use([&](zhandle_t* raw) {
+          if (zoo_state(raw) != ZOO_CONNECTED_STATE) {
+            return static_cast<int>(ZINVALIDSTATE);
+          }
+          multi->request = &request;
+          multi->self = multi;
+          const int code = zoo_amulti(raw, static_cast<int>(multi->raw.size()), multi->raw.data(),
+                                      multi->results.data(), &Multi::done, multi.get());
+          if (code != ZOK) {
+            multi->self = nullptr;
+          }
+          return code;
+        });
+      }};
 }
 
 }  // namespace holdfast::engines

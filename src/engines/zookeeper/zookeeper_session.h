@@ -48,6 +48,9 @@ struct ZookeeperReply {
   Error error() const;
 };
 
+// There was no session to send it in.
+bool zookeeper_did_not_send(const Error& error);
+
 enum class ZookeeperMode { persistent, container, ephemeral, ephemeral_sequential };
 
 struct ZookeeperOperation {
@@ -131,6 +134,8 @@ class ZookeeperSession {
   // A session that expired, or was out of reach for longer than it can live,
   // is replaced by whoever may block.
   bool is_given_up(base::Time now) const;
+  // A request was not sent: we may not have heard yet that the session is over.
+  void look_again();
   void reopen();
 
   ZookeeperRequest create(std::string path, std::string data, ZookeeperMode mode);
