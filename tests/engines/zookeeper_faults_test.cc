@@ -319,48 +319,6 @@ TEST_F(ZookeeperFaults, AnExpiredSessionRefusesSeveralStepsAtOnce) {
   }
 }
 
-engine::Detached look_at(engines::ZookeeperSession& session, std::atomic<int>& answered) {
-  co_await session.children("/");
-  ++answered;
-}
-
-// The library takes what it is given just then, and never answers it. (About every other run
-// finds that; what is asked by one caller alone seldom does.)
-TEST_F(ZookeeperFaults, WhatWasAskedAsTheSessionEndedIsAnsweredOnceTheNextBegins) {
-  const auto line = proxy();
-  const auto where = engine::Url::parse("zookeeper://127.0.0.1:" + port_of(*line) +
-                                        "/?session_timeout=1s&tick=200ms");
-  std::atomic<bool> expired = false;
-  std::atomic<int> answered = 0;
-  std::atomic<int> asked = 0;
-  engines::ZookeeperSession session{engines::ZookeeperOptions::from(where.value()).value(),
-                                    {.changed = [](const std::string&) {},
-                                     .connected = [] {},
-                                     .disconnected = [&](bool over) { expired = over; }}};
-  ASSERT_TRUE(session.await_connection(base::BootClock::now() + test::kPatience));
-  ASSERT_TRUE(eventually([&] {
-    line->block(Way::to_store);
-    std::this_thread::sleep_for(2s);  // the server forgets us meanwhile, and tells afterwards
-    std::atomic<bool> enough = false;
-    const auto ask = [&] {
-      while (!enough) {
-        if (asked - answered > 100'000) continue;  // it knows no bound of its own
-        ++asked;
-        look_at(session, answered);
-      }
-    };
-    std::vector<std::thread> askers;
-    for (int i = 0; i < 6; ++i) askers.emplace_back(ask);
-    line->unblock(Way::to_store);
-    const bool over = eventually([&] { return expired.load(); }, 2s);
-    enough = true;
-    for (std::thread& asker : askers) asker.join();
-    return over;
-  }));
-  session.reopen();
-  EXPECT_TRUE(eventually([&] { return answered == asked; })) << answered << " of " << asked;
-}
-
 // --- users
 
 // What a user makes is that user's alone; with another password he is another.
