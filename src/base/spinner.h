@@ -13,6 +13,10 @@ namespace holdfast::base {
 // Whoever waits for an answer that is usually there in a moment looks for it again and again,
 // and lets others run in between, instead of going to sleep: to wake a sleeper takes about as
 // long as a store nearby takes to answer. Learns how long it usually takes. Thread-safe.
+//
+// Who sleeps never learns that the answer would have been there in time, had he stayed awake:
+// the time to be woken is in all that he measures. So where that may be what makes the
+// difference a spin is tried now and then, and what it finds counts more than the sleeps.
 class Spinner {
  public:
   struct Limits {
@@ -27,14 +31,23 @@ class Spinner {
     if (there()) {
       return true;
     }
-    const Duration usual{usual_.load(std::memory_order_relaxed)};
-    if (usual > limits.most || limits.most <= Duration::zero() || is_clock_fake()) {
+    if (limits.most <= Duration::zero() || is_clock_fake()) {
       return false;
     }
-    const Time until = BootClock::now() + std::min(limits.most, std::max(2 * usual, kShortest));
+    const Duration usual{usual_.load(std::memory_order_relaxed)};
+    const bool on_trial = usual > limits.most;
+    if (on_trial && (usual > 2 * limits.most || !is_time_for_a_trial())) {
+      return false;
+    }
+    const Time began = BootClock::now();
+    const Time until = began + std::min(limits.most, std::max(2 * usual, kShortest));
     for (int turn = 0; turn < limits.turns && BootClock::now() < until; ++turn) {
       sched_yield();
       if (there()) {
+        // If others had the processor for long, the trial has shown nothing.
+        if (const Duration took = BootClock::now() - began; on_trial && took <= limits.most) {
+          usual_.store(took.count(), std::memory_order_relaxed);
+        }
         return true;
       }
     }
@@ -49,12 +62,18 @@ class Spinner {
   }
 
  private:
+  bool is_time_for_a_trial() {
+    return slept_.fetch_add(1, std::memory_order_relaxed) % kTrial == kTrial - 1;
+  }
+
+  static constexpr unsigned kTrial = 32;  // one wait of so many
   static constexpr Duration kShortest = std::chrono::microseconds{20};
   // What took longer tells nothing more, and is soon forgotten.
   static constexpr Duration kLongest = std::chrono::milliseconds{20};
   static constexpr Duration::rep kMemory = 8;
 
   std::atomic<Duration::rep> usual_{0};
+  std::atomic<unsigned> slept_{0};  // where a trial would have been worth it
 };
 
 }  // namespace holdfast::base

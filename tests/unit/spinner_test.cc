@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <thread>
+#include <utility>
 
 namespace holdfast::base {
 namespace {
@@ -64,6 +65,37 @@ TEST(Spinner, OneLongWaitAmongManyIsNoExperience) {
   learn(spinner, 10us);
   spinner.learn(4 * kMost);
   EXPECT_GT(looks(spinner), 1);
+}
+
+// What the sleeper measures is too long by the time to be woken.
+TEST(Spinner, WhoSleepsFindsOutThatSpinningWouldDo) {
+  Spinner spinner;
+  learn(spinner, kMost * 11 / 10);
+  int awake = 0;
+  for (int wait = 0; wait < 10'000 && awake < 100; ++wait) {
+    bool asked = false;
+    const bool found =
+        spinner.spin({.most = kMost}, [&] { return std::exchange(asked, true); });  // at once
+    awake += found ? 1 : 0;
+    spinner.learn(found ? kMost * 9 / 10 : kMost * 11 / 10);
+  }
+  EXPECT_EQ(awake, 100);
+}
+
+TEST(Spinner, WhatIsFarTooSlowIsNotTriedAgain) {
+  Spinner spinner;
+  learn(spinner, 3 * kMost);
+  for (int wait = 0; wait < 200; ++wait) EXPECT_EQ(looks(spinner), 1);
+}
+
+// A trial that fails costs one wait of many, and changes nothing.
+TEST(Spinner, TrialsAreRare) {
+  Spinner spinner;
+  learn(spinner, kMost * 3 / 2);
+  int spun = 0;
+  for (int wait = 0; wait < 200; ++wait) spun += looks(spinner) > 1 ? 1 : 0;
+  EXPECT_GT(spun, 0);
+  EXPECT_LT(spun, 20);
 }
 
 TEST(Spinner, NeverIfItMayNot) {
