@@ -82,7 +82,7 @@ class Lease {
   // Hands the lock to whoever calls Client::adopt() with the code, in this
   // process or another, as long as remaining() says now; nobody else can have it
   // in between. This lease then holds nothing. The code is a secret, and good
-  // for one use. lease_lost; busy: other threads use the same grant; unsupported.
+  // for one use. lease_lost; busy: other threads use the same grant; unsupported; unavailable.
   Result<std::string> give_away();
 
   // For data in the same database as the locks (postgres, mysql): a condition

@@ -107,12 +107,13 @@ class Coordinator {
   void cancel_upgrade(core::ClaimId claim, ErrorCode why, core::Time now);
   // A writer becomes a reader.
   void downgrade(core::ClaimId claim, std::shared_ptr<AnswerReceiver> receiver, core::Time now);
-  // Forgets the claim without releasing it: the request that now stands for
-  // the grant, and its shape. lease_lost, busy.
+  // The request that stands for the claim's grant, and its shape. lease_lost, busy.
   struct GivenAway {
     core::RequestId request;
     core::Shape shape;
   };
+  Result<GivenAway> may_give_away(core::ClaimId claim, core::Time now);
+  // The same, and forgets the claim without releasing it.
   Result<GivenAway> give_away(core::ClaimId claim, core::Time now);
   // Sends a command that concerns no request of ours (revoke, resize).
   void ask(core::Command command, std::shared_ptr<AnswerReceiver> receiver);

@@ -312,7 +312,7 @@ void Coordinator::reshape(TenancyId id, Mode mode, Time now) {
   carry_out(line, steps, now);
 }
 
-Result<Coordinator::GivenAway> Coordinator::give_away(ClaimId id, Time now) {
+Result<Coordinator::GivenAway> Coordinator::may_give_away(ClaimId id, Time now) {
   const auto it = claims_.find(id);
   if (it != claims_.end()) {
     lose_if_stale(id, now);
@@ -322,11 +322,19 @@ Result<Coordinator::GivenAway> Coordinator::give_away(ClaimId id, Time now) {
     return fail(ErrorCode::lease_lost, "the lease was lost before it could be handed over");
   }
   const TenancyId held = it->second.tenancy;
-  Line& line = *it->second.line;
-  if (it->second.depth > 1 || line.queue.users(held).size() > 1 || tenancy->reshaping) {
+  if (it->second.depth > 1 || it->second.line->queue.users(held).size() > 1 || tenancy->reshaping) {
     return fail(ErrorCode::busy, "other threads of this process use the same grant");
   }
-  const GivenAway given{tenancy->request, it->second.shape};
+  return GivenAway{tenancy->request, it->second.shape};
+}
+
+Result<Coordinator::GivenAway> Coordinator::give_away(ClaimId id, Time now) {
+  auto given = may_give_away(id, now);
+  if (!given) {
+    return given;
+  }
+  const TenancyId held = claims_.at(id).tenancy;
+  Line& line = *claims_.at(id).line;
   forget_tenancy(held);
   LocalQueue::Steps steps;
   line.queue.gone(held, now, steps);

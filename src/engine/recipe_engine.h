@@ -27,7 +27,8 @@ namespace holdfast::engine {
 //
 // Recipe: options().timeout, session() with await_connection() and trouble(),
 // connection(), was_not_sent(), perform(), renew(), list(), show(), bell(), changes(), stop();
-// load_value(), write_value(), list_values() and tidy_values().
+// load_value(), write_value(), list_values(), tidy_values(); and together(): commands that are
+// performed while what it returns lives may share a request.
 template <typename Recipe>
 class RecipeEngine : public Engine {
  public:
@@ -58,10 +59,9 @@ class RecipeEngine : public Engine {
   }
 
   const Capabilities& capabilities() const noexcept override { return capabilities_; }
-  // A release and the next request of this process for the lock are cheaper together. But
-  // requests for different locks have nothing in common.
+  // A release and the next request of this process for the lock are cheaper together, and so is
+  // what is asked of different locks at the same time.
   base::Duration ride() const noexcept override { return std::chrono::milliseconds{1}; }
-  base::Duration gather() const noexcept override { return {}; }
   void set_ttl(Duration ttl) { capabilities_.min_ttl = capabilities_.max_ttl = ttl; }
 
   void submit(std::size_t, std::span<const core::Command> commands, Patience patience,
@@ -144,6 +144,7 @@ class RecipeEngine : public Engine {
 
  protected:
   virtual std::vector<Finding> findings(Recipe& recipe) = 0;
+  Recipe& recipe() noexcept { return *recipe_; }
 
  private:
   using Batch = std::shared_ptr<BatchInFlight>;
@@ -215,6 +216,7 @@ class RecipeEngine : public Engine {
       const auto known = line_of.find(batch->commands()[i].name);
       (known == line_of.end() ? renewals : lines[known->second]).push_back(i);
     }
+    const auto until_all_have_begun = recipe_->together();
     for (std::size_t i = 0; i < renewals.size(); i += kRenewalsAtOnce) {
       const std::size_t end = std::min(i + kRenewalsAtOnce, renewals.size());
       const auto at = [&](std::size_t index) {
@@ -227,6 +229,7 @@ class RecipeEngine : public Engine {
     }
   }
 
+ protected:
   template <typename T, typename Question>
   T ask(Question question) {
     if (inherited()) {
@@ -241,6 +244,7 @@ class RecipeEngine : public Engine {
     return future.get();
   }
 
+ private:
   const std::uint64_t generation_ = base::fork_generation();
   std::shared_ptr<Recipe> recipe_;
   Capabilities capabilities_;
