@@ -1,5 +1,6 @@
 #include "support/galera.h"
 
+#include <cstdlib>
 #include <filesystem>
 #include <stdexcept>
 
@@ -9,6 +10,7 @@
 namespace holdfast::test {
 
 std::optional<std::string> missing_galera() {
+  if (std::getenv("HOLDFAST_MYSQLD") != nullptr) return "this is MySQL, which has no Galera";
   if (auto server = missing_program("mariadbd")) return server;
   if (auto copier = missing_program("rsync")) return copier;
   return std::filesystem::exists("/usr/lib/galera/libgalera_smm.so")

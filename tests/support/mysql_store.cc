@@ -55,6 +55,10 @@ RawMysql& MysqlStore::root() {
   return *root_;
 }
 
+bool MysqlStore::is_mariadb() {
+  return root().ask_one("SELECT VERSION()").find("MariaDB") != std::string::npos;
+}
+
 std::string MysqlStore::url(std::uint16_t port) const {
   return "mysql://" + account_ + "@127.0.0.1:" + std::to_string(port) +
          "/holdfast?prefix=" + prefix_;

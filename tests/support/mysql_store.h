@@ -35,6 +35,7 @@ class MysqlStore {
 
   RawMysql& root();  // connects at the first use, and after restart()
   void forget_root() { root_ = nullptr; }
+  bool is_mariadb();  // or MySQL, if HOLDFAST_MYSQLD names one
 
   // Ends the sessions of those who use these tables. How many there were.
   std::size_t kill_sessions();

@@ -243,10 +243,6 @@ std::string text(std::string_view bytes) {
   return literal;
 }
 
-std::string micros(base::Duration time) {
-  return std::to_string(std::chrono::floor<std::chrono::microseconds>(time).count());
-}
-
 // Whatever stands in braces is replaced; what a hole holds may have holes.
 std::string filled(std::string_view statement,
                    const std::function<std::string_view(std::string_view)>& hole) {

@@ -146,7 +146,10 @@ void MysqlExchange::settle(std::size_t command, Outcome outcome) {
   outcomes_[command] = std::move(outcome);
 }
 
-void MysqlExchange::fail_line(Line& line, const Error& error) {
+void MysqlExchange::fail_line(Line& line, Error error) {
+  if (line.doubted) {
+    error.code = ErrorCode::outcome_unknown;  // unavailable would say that nothing was done
+  }
   for (const std::size_t command : line.commands) {
     settle(command, engine::failed(error));
   }
@@ -236,6 +239,7 @@ bool MysqlExchange::on_connected() {
   on_mariadb_ = features.mariadb;
   has_nowait_ = features.nowait;
   has_returning_ = false;
+  has_bulk_ = false;
   trusts_autocommit_ = false;
   if (!context_.options.returning) {
     return start_window();
@@ -248,6 +252,7 @@ bool MysqlExchange::on_survey() {
   const MysqlReply& wsrep = session_.replies().back();
   trusts_autocommit_ = wsrep.rows() == 0 || wsrep.cell(0, 1) != "ON";
   has_returning_ = trusts_autocommit_ && MysqlFeatures::of(session_.server_version()).returning;
+  has_bulk_ = has_returning_ && session_.takes_bulk();
   if (!on_mariadb_ || !trusts_autocommit_ || !context_.options.doorbell) {
     return start_window();
   }

@@ -88,7 +88,7 @@ class MysqlExchange : public engine::Conversation {
     base::Duration ttl{};
     bool has_row = false;
   };
-  enum class Answer : std::uint8_t { verdicts, rows, read, exchanged, requeued };
+  enum class Answer : std::uint8_t { verdicts, bulk, rows, read, exchanged, requeued };
 
   void sort_out(std::span<const core::Command> batch);
   void recognize_plain(Line& line) const;
@@ -110,6 +110,7 @@ class MysqlExchange : public engine::Conversation {
   bool on_connected();
   bool on_survey();
   void on_plain();
+  void on_bulk();
   void on_requeued(const MysqlReply& reply);
   void on_exchanged(const MysqlReply& reply);
   void fulfil(std::size_t wish, std::uint64_t token, base::Duration lease_for);
@@ -118,13 +119,15 @@ class MysqlExchange : public engine::Conversation {
   void on_write();
   bool on_error(const MysqlError& error);
   bool after_collision();
+  bool refused_bulk(const MysqlError& error);
   bool met_a_guard(const MysqlError& error) const;
   bool pause_then_retry();
 
   void take_rows(const MysqlReply& reply);
+  bool is_proven(Line& line, const MysqlReply& marked) const;
   void settle(std::size_t command, core::Outcome outcome);
   void settle_all(Line& line, std::vector<core::Outcome> outcomes);
-  void fail_line(Line& line, const Error& error);
+  void fail_line(Line& line, Error error);
   void fail_unsettled(const Error& error);
   std::vector<std::string_view> unsettled_names() const;
   const Seen* seen(const Line& line) const;
@@ -135,6 +138,7 @@ class MysqlExchange : public engine::Conversation {
   bool on_mariadb_ = true;
   bool has_nowait_ = true;
   bool has_returning_ = false;
+  bool has_bulk_ = false;           // prepared statements for many rows, with RETURNING
   bool trusts_autocommit_ = false;  // what a statement answers is what it committed
 
   // The batch.

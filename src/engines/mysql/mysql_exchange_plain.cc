@@ -67,6 +67,9 @@ void MysqlExchange::send_plain() {
     context_.sql.ask(packet, wishes, mark_);
     context_.sql.read(packet, unsettled_names());
     packet += ";COMMIT";
+    if (!trusts_autocommit_) {
+      context_.sql.read_marked(packet, unsettled_names(), mark_, wishes.size());
+    }
     answer_ = Answer::read;
     send(Step::plain, std::move(packet));
     return;
@@ -76,6 +79,13 @@ void MysqlExchange::send_plain() {
     context_.sql.exchange(packet, wishes[give_first ? 0 : 1], wishes[give_first ? 1 : 0]);
     answer_ = Answer::exchanged;
     send(Step::plain, std::move(packet));
+    return;
+  }
+  if (has_bulk_ && wishes.size() > 1 && others.empty() && !rollback_first_) {
+    step_ = Step::plain;
+    answer_ = Answer::bulk;
+    session_.start_bulk(context_.sql.prepared_ask(), context_.sql.rows_to_ask(wishes, mark_),
+                        context_.options.timeout);
     return;
   }
   context_.sql.ask(packet, wishes, mark_);
@@ -113,6 +123,10 @@ void MysqlExchange::on_plain() {
     on_requeued(replies.at(first));
     return;
   }
+  if (answer_ == Answer::bulk) {
+    on_bulk();
+    return;
+  }
   if (answer_ == Answer::exchanged) {
     on_exchanged(replies.at(first));
     return;
@@ -120,6 +134,7 @@ void MysqlExchange::on_plain() {
   if (answer_ == Answer::rows) {
     take_rows(replies.at(first));
   }
+  bool proven = true;
   if (answer_ == Answer::read) {
     take_rows(replies.at(first + 2));
   } else if (replies.size() > first + 1) {
@@ -129,8 +144,17 @@ void MysqlExchange::on_plain() {
     if (answer_ == Answer::verdicts) {
       judge(i, read_verdict(replies.at(first), i));
     } else if (const Seen* row = seen(*asked_[i].line)) {
-      judge(i, {row->version, row->mark, row->row.last_token, row->row.ttl});
+      const bool said = answer_ == Answer::read && row->mark == mark_ + i && !trusts_autocommit_;
+      if (said && !is_proven(*asked_[i].line, replies.at(first + 4))) {
+        proven = false;
+      } else {
+        judge(i, {row->version, row->mark, row->row.last_token, row->row.ttl});
+      }
     }
+  }
+  if (!proven) {
+    seen_.clear();
+    seen_at_ = {};
   }
   if (answer_ == Answer::verdicts) {
     // What they did not match has not been read.
@@ -141,6 +165,33 @@ void MysqlExchange::on_plain() {
       seen_at_ = {};
     }
   }
+}
+
+void MysqlExchange::on_bulk() {
+  const auto& answers = session_.answers();
+  const bool complete = answers.size() == asked_.size();
+  has_bulk_ = complete;
+  for (std::size_t i = 0; i < asked_.size(); ++i) {
+    if (complete) {
+      asked_[i].has_row = asked_[i].has_row && asked_[i].kind != Kind::take;  // it makes whole ones
+      const auto& [version, mark, token, ttl] = answers[i];
+      judge(i, {version, mark, token, std::chrono::microseconds{static_cast<std::int64_t>(ttl)}});
+    } else {
+      asked_[i].line->doubted = true;  // it did something, and did not say what
+    }
+  }
+}
+
+// A node of a Galera cluster may undo a transaction for another node's sake and call its COMMIT a
+// success all the same: what a transaction said counts only if it is still there after it.
+bool MysqlExchange::is_proven(Line& line, const MysqlReply& marked) const {
+  for (std::size_t i = 0; i < marked.rows(); ++i) {
+    if (marked.cell(i, 0) == line.name) {
+      return true;
+    }
+  }
+  line.doubted = true;
+  return false;
 }
 
 // A thread that goes from one lock to the next.

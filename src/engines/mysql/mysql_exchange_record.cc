@@ -233,10 +233,17 @@ void MysqlExchange::send_write() {
     context_.sql.insert(packet, inserts, mark_);
   }
   if (in_transaction_) {
-    updates.insert(updates.end(), inserts.begin(), inserts.end());
-    context_.sql.read_marked(packet, updates, mark_);
+    std::vector<std::string_view> names;
+    for (const Draft& draft : drafts_) {
+      names.push_back(draft.line->name);
+    }
+    context_.sql.read_marked(packet, names, mark_, 1);
     packet += ";COMMIT";
     committed_at_ += 3;
+    if (!trusts_autocommit_) {
+      context_.sql.read_marked(packet, names, mark_, 1);
+      committed_at_ += 1;
+    }
   }
   std::vector<core::Wake> revoked;
   std::copy_if(wakes.begin(), wakes.end(), std::back_inserter(revoked),
@@ -255,7 +262,7 @@ void MysqlExchange::on_write() {
   const auto& replies = session_.replies();
   std::vector<std::string_view> written;
   if (in_transaction_) {
-    const MysqlReply& marked = replies.at(committed_at_ - 2);
+    const MysqlReply& marked = replies.at(committed_at_ - (trusts_autocommit_ ? 2 : 3));
     for (std::size_t i = 0; i < marked.rows(); ++i) {
       written.push_back(*marked.cell(i, 0));
     }
@@ -264,6 +271,9 @@ void MysqlExchange::on_write() {
   }
   for (Draft& draft : drafts_) {
     if (std::find(written.begin(), written.end(), draft.line->name) == written.end()) {
+      continue;
+    }
+    if (!trusts_autocommit_ && !is_proven(*draft.line, replies.at(committed_at_ - 1))) {
       continue;
     }
     settle_all(*draft.line, std::move(draft.outcomes));

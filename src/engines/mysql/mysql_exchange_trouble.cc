@@ -23,6 +23,9 @@ base::Duration jittered(base::Duration most) {
 bool MysqlExchange::on_error(const MysqlError& error) {
   seen_.clear();
   seen_at_ = {};
+  if (refused_bulk(error)) {
+    return start_window();
+  }
   switch (trouble_of(error)) {
     case MysqlTrouble::disconnected:
       for (Line& line : window_) {
@@ -73,6 +76,22 @@ bool MysqlExchange::on_error(const MysqlError& error) {
     return false;
   }
   return pause_then_retry();
+}
+
+// Too many prepared statements, one that a pooler has lost, or a server that has no such thing:
+// nothing was done, and text does as well.
+bool MysqlExchange::refused_bulk(const MysqlError& error) {
+  constexpr unsigned kWrongArguments = 1210;
+  constexpr unsigned kUnknownStatement = 1243;
+  constexpr unsigned kNotAsPrepared = 1295;
+  constexpr unsigned kTooManyStatements = 1461;
+  const bool refused = error.code == kWrongArguments || error.code == kUnknownStatement ||
+                       error.code == kNotAsPrepared || error.code == kTooManyStatements;
+  if (step_ != Step::plain || answer_ != Answer::bulk || !refused) {
+    return false;
+  }
+  has_bulk_ = false;
+  return true;
 }
 
 // Somebody's transaction keeps the fence of the one name in this packet locked.

@@ -90,13 +90,12 @@ Result<bool> MysqlClerk::try_to_make_fence(std::string_view name, std::uint64_t 
   packet = "START TRANSACTION";
   sql_.update(packet, std::span{&change, 1}, mark);
   sql_.make_fence(packet, name, *lowest, mark);
-  sql_.read_marked(packet, std::span{&change, 1}, mark);
   packet += ";COMMIT";
+  sql_.read_marked(packet, std::span{&name, 1}, mark, 1);  // a COMMIT alone is no proof on Galera
   if (auto good = run(std::move(packet)); !good) {
     return tl::unexpected{good.error()};
   }
-  const auto& replies = session_.replies();
-  return replies.at(replies.size() - 2).rows() == 1;
+  return session_.replies().back().rows() == 1;
 }
 
 Result<std::string> MysqlEngine::fence_sql(std::string_view name, std::uint64_t token) {

@@ -20,7 +20,8 @@ constexpr unsigned kNoWord = 0;  // our own failures have no code
 
 // Everything that a server's configuration could change and that we rely on.
 constexpr const char* kSettings =
-    "SET NAMES utf8mb4, autocommit=1, time_zone='+00:00', sql_mode='STRICT_ALL_TABLES', "
+    "SET NAMES utf8mb4, autocommit=1, completion_type=0, time_zone='+00:00', "
+    "sql_mode='STRICT_ALL_TABLES', "
     "innodb_lock_wait_timeout=2, wait_timeout=3600";
 constexpr const char* kIsolation = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED";
 
@@ -121,6 +122,12 @@ void MysqlSession::start_query(std::string packet, base::Duration timeout) {
   start(Step::query, timeout);
 }
 
+void MysqlSession::start_bulk(std::string statement, std::vector<MysqlColumn> rows,
+                              base::Duration timeout) {
+  bulk_.begin(mysql_, std::move(statement), std::move(rows));
+  start(Step::bulk, timeout);
+}
+
 std::optional<engine::Conversation::Wait> MysqlSession::advance(short ready) {
   int events = as_library_events(ready);
   while (step_ != Step::idle) {
@@ -165,6 +172,8 @@ int MysqlSession::take_step(int events) {
     case Step::next:
       return first ? mysql_next_result_start(&code_result_, mysql_)
                    : mysql_next_result_cont(&code_result_, mysql_, events);
+    case Step::bulk:
+      return bulk_.take_step(first, events);
     case Step::idle:
       break;
   }
@@ -200,6 +209,12 @@ void MysqlSession::finish_step() {
         take_reply();
       }
       return;
+    case Step::bulk:
+      step_ = bulk_.finish_step() ? Step::idle : Step::bulk;
+      if (bulk_.failed()) {
+        fail_from(bulk_.code(), bulk_.text());
+      }
+      return;
     case Step::idle:
       return;
   }
@@ -230,8 +245,11 @@ void MysqlSession::fail(unsigned code, std::string text, bool disconnected) {
 }
 
 void MysqlSession::fail_from_library() {
-  const unsigned code = mysql_errno(mysql_);
-  fail(code, mysql_error(mysql_), !connected_ || code == kNoWord || ends_connection(code));
+  fail_from(mysql_errno(mysql_), mysql_error(mysql_));
+}
+
+void MysqlSession::fail_from(unsigned code, std::string text) {
+  fail(code, std::move(text), !connected_ || code == kNoWord || ends_connection(code));
 }
 
 std::string MysqlSession::server_version() const {
@@ -252,10 +270,12 @@ void MysqlSession::close() noexcept {
   }
   replies_.clear();
   mysql_close(std::exchange(mysql_, nullptr));
+  bulk_.close();
 }
 
 void MysqlSession::forget() noexcept {
   mysql_ = nullptr;
+  bulk_.forget();
   connected_ = false;
   step_ = Step::idle;
 }

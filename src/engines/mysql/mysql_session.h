@@ -9,6 +9,7 @@
 
 #include "engine/driver.h"
 #include "engines/mysql/mysql_options.h"
+#include "engines/mysql/mysql_session_bulk.h"
 
 struct st_mysql;
 struct st_mysql_res;
@@ -64,11 +65,17 @@ class MysqlSession {
   // fails.
   void start_query(std::string packet, base::Duration timeout);
 
+  // One statement for all of these rows, always the same one on a connection; only where
+  // takes_bulk(). Gives answers() instead of replies().
+  void start_bulk(std::string statement, std::vector<MysqlColumn> rows, base::Duration timeout);
+  bool takes_bulk() const { return connected_ && MysqlBulk::is_known_to(mysql_); }
+
   // nullopt: what was begun is over.
   std::optional<engine::Conversation::Wait> advance(short ready);
 
   const std::optional<MysqlError>& error() const noexcept { return error_; }
   const std::vector<MysqlReply>& replies() const noexcept { return replies_; }
+  const std::vector<MysqlBulk::Answer>& answers() const noexcept { return bulk_.answers(); }
 
   std::string server_version() const;
 
@@ -76,7 +83,7 @@ class MysqlSession {
   void forget() noexcept;  // after fork(): the parent's connection, left alone
 
  private:
-  enum class Step : std::uint8_t { idle, connect, query, store, next };
+  enum class Step : std::uint8_t { idle, connect, query, store, next, bulk };
 
   int take_step(int events);
   void finish_step();
@@ -84,9 +91,11 @@ class MysqlSession {
   void start(Step step, base::Duration timeout);
   void fail(unsigned code, std::string text, bool disconnected);
   void fail_from_library();
+  void fail_from(unsigned code, std::string text);
 
   const MysqlOptions& options_;
   st_mysql* mysql_ = nullptr;
+  MysqlBulk bulk_;
   bool connected_ = false;
 
   Step step_ = Step::idle;

@@ -39,10 +39,6 @@ std::string beacon_name(const std::string& number) {
   return "CONCAT('holdfast-'," + number + ")";
 }
 
-std::string micros(base::Duration time) {
-  return std::to_string(std::chrono::floor<std::chrono::microseconds>(time).count());
-}
-
 std::string patience(std::string_view seconds) {
   return "SET SESSION innodb_lock_wait_timeout=" + std::string{seconds};
 }
@@ -66,20 +62,20 @@ MysqlSessionSql::MysqlSessionSql(const MysqlOptions& options, const Party& party
 // A server may end sessions that are idle, transactions that are, and
 // statements that take long: not these.
 std::string MysqlSessionSql::settle(std::int64_t beacon) const {
-  return "SET SESSION wait_timeout=2147483;"
-         "SET SESSION autocommit=" +
+  return "SET SESSION wait_timeout=2147483,autocommit=" +
          std::string{in_transaction() ? "0" : "1"} +
-         ";"
-         "/*M!100300 SET SESSION idle_transaction_timeout=0,idle_readonly_transaction_timeout=0,"
-         "idle_write_transaction_timeout=0,max_statement_time=0 */;"
+         "/*M!100300 ,idle_transaction_timeout=0,idle_readonly_transaction_timeout=0,"
+         "idle_write_transaction_timeout=0,max_statement_time=0 */"
+         "/*!50708 ,max_execution_time=0 */;"
          "SELECT GET_LOCK(" +
          beacon_name(std::to_string(beacon)) + ",0),CONNECTION_ID()";
 }
 
 // Locks of this kind are the whole server's, their names of 64 characters at
-// most, and their case is ignored.
+// most, and their case is ignored. MySQL 9.6 has no SHA1() any more.
 std::string MysqlSessionSql::lock_name(const relational::Wanted& wanted) const {
-  return "CONCAT('holdfast:',SHA1(CONCAT(DATABASE(),'/'," + hex(prefix_ + wanted.key) + ")))";
+  return "CONCAT('holdfast:',LEFT(SHA2(CONCAT(DATABASE(),'/'," + hex(prefix_ + wanted.key) +
+         "),256),40))";
 }
 
 std::string MysqlSessionSql::try_lock(const relational::Wanted& wanted,
@@ -88,10 +84,14 @@ std::string MysqlSessionSql::try_lock(const relational::Wanted& wanted,
     return "SELECT GET_LOCK(" + lock_name(wanted) + ",0)";
   }
   const std::string key = hex_key(wanted.key);
-  if (strategy_ == "upsert") {
-    return patience(MysqlFeatures::of(version).mariadb ? "0" : "1") + ";" + upsert(key);
+  const MysqlFeatures features = MysqlFeatures::of(version);
+  // The shortest patience of MySQL is a second: the row is asked for first.
+  const std::string look = select(key) + (features.nowait ? " NOWAIT" : "");
+  if (strategy_ != "upsert") {
+    return patience("1") + ";" + look;
   }
-  return patience("1") + ";" + select(key) + (MysqlFeatures::of(version).nowait ? " NOWAIT" : "");
+  return features.mariadb ? patience("0") + ";" + upsert(key)
+                          : patience("1") + ";" + look + ";" + upsert(key);
 }
 
 std::string MysqlSessionSql::await_lock(const relational::Wanted& wanted) const {

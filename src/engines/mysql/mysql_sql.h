@@ -11,12 +11,10 @@
 #include "core/lock_record.h"
 #include "engines/mysql/mysql_lock.h"
 #include "engines/mysql/mysql_options.h"
+#include "engines/mysql/mysql_session_bulk.h"
+#include "engines/mysql/mysql_text.h"
 
 namespace holdfast::engines {
-
-// x'6162': bytes as a literal. Nothing of a name or a label ever becomes SQL.
-void append_hex(std::string& into, std::string_view bytes);
-void append_hex(std::string& into, const base::Id& id);
 
 // The statements of the lease strategy. Pure: text in, text out. All of them
 // are appended to a packet, separated by semicolons.
@@ -40,7 +38,10 @@ class MysqlSql {
   // true carries the mark plus the wish's index. Affects 1 a new row, 2 a
   // changed one.
   void ask(std::string& packet, std::span<const Wish> wishes, std::uint64_t mark) const;
-  // To that statement: the row as it is after each wish, as read() has it.
+  // The same as one statement that is parsed once, and its rows; answers with verdicts.
+  std::string prepared_ask() const;
+  std::vector<MysqlColumn> rows_to_ask(std::span<const Wish> wishes, std::uint64_t mark) const;
+  // To the first: the row as it is after each wish, as read() has it.
   void answer_with_rows(std::string& packet) const;
   // No more than tells what came true; read_verdict() understands it.
   static void answer_with_verdicts(std::string& packet);
@@ -65,8 +66,9 @@ class MysqlSql {
   // Writes rows that nobody else changed meanwhile. Affects 1 each; marks them.
   void update(std::string& packet, std::span<const Change> changes, std::uint64_t mark) const;
   void insert(std::string& packet, std::span<const Change> changes, std::uint64_t mark) const;
-  // Which of them carry the mark.
-  void read_marked(std::string& packet, std::span<const Change> changes, std::uint64_t mark) const;
+  // Which of them carry the mark, or one of so many that follow it.
+  void read_marked(std::string& packet, std::span<const std::string_view> names, std::uint64_t mark,
+                   std::size_t marks) const;
 
   // The fence of a name, whose token follows the holder's. It may only be
   // raised if no transaction relies on it: locked() fails at once if one does.

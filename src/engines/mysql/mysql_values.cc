@@ -20,7 +20,7 @@ std::string values_table(const MysqlOptions& options) {
   return "`" + options.prefix + "values`";
 }
 
-std::string micros(core::Duration time) {
+std::string micros_up(core::Duration time) {
   return std::to_string(std::chrono::ceil<std::chrono::microseconds>(time).count());
 }
 
@@ -45,7 +45,7 @@ constexpr std::string_view kNow = "@holdfast_now";
 
 std::string until(core::Duration time) {
   return time > core::Duration::zero()
-             ? std::string{kNow} + "+INTERVAL " + micros(time) + " MICROSECOND"
+             ? std::string{kNow} + "+INTERVAL " + micros_up(time) + " MICROSECOND"
              : "NULL";
 }
 
@@ -234,7 +234,7 @@ void MysqlClerk::forget_values() {
   // Only what lies behind the clock, from which later versions start.
   std::ignore =
       run("DELETE FROM " + values_table(options_) + " WHERE value IS NULL AND written<=" + clock() +
-          "-INTERVAL " + micros(core::kEraseMemory) + " MICROSECOND AND version<" +
+          "-INTERVAL " + micros_up(core::kEraseMemory) + " MICROSECOND AND version<" +
           since_epoch(clock()) + " LIMIT 1000");
 }
 
