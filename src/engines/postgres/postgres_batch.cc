@@ -249,19 +249,18 @@ void Batch::take_rows(const Entries& entries, const Result<Rows>& rows, bool rea
 }
 
 void Batch::settle_short_way(Entry& entry, const Rows& rows, int index) {
-  entry.stored = StoredLock::from(rows, index);
   if (to_int(rows.text(index, kApplied)) == 0) {
+    entry.stored = StoredLock::from(rows, index);
     return;
   }
   const std::size_t place = entry.commands.front();
-  const relational::LockRow& row = entry.stored->row;
   if (std::holds_alternative<core::Release>(commands_[place].operation)) {
     outcomes_[place] = {.status = Status::released};
   } else {
     const bool renewed = std::holds_alternative<core::Renew>(commands_[place].operation);
     outcomes_[place] = {.status = renewed ? Status::renewed : Status::granted,
-                        .token = row.token.value_or(0),
-                        .lease_for = row.ttl.value_or(core::Duration{})};
+                        .token = static_cast<std::uint64_t>(rows.integer(index, kToken)),
+                        .lease_for = to_duration(rows.text(index, kTtl))};
     outcomes_[place].gave_back = std::holds_alternative<core::Requeue>(commands_[place].operation);
   }
   entry.way = Way::done;
@@ -290,11 +289,21 @@ bool Batch::apply(Entry& entry) {
         entry.after.apply(in_microseconds(commands_[place].operation), context, entry.wakes);
   }
   const bool never_used = !stored.exists && entry.after.last_token() == 0;
-  if (never_used || (entry.after == entry.before && entry.wakes.empty())) {
+  const bool unchanged = entry.after == entry.before && entry.wakes.empty();
+  if (never_used || (unchanged && !tells_of_a_grant(entry))) {
     entry.way = Way::done;
     return false;
   }
   return true;
+}
+
+// Whoever learns by a look that it holds the lock counts from then, not from its last heartbeat:
+// what passed the lock to it (postgres_next.h) must be on disk first. To write the row again takes
+// it there.
+bool Batch::tells_of_a_grant(const Entry& entry) const {
+  return !entry.stored->row.record &&
+         std::any_of(entry.commands.begin(), entry.commands.end(),
+                     [&](std::size_t place) { return outcomes_[place].status == Status::granted; });
 }
 
 // A transaction that was guarded by the last holder and still runs counts as a

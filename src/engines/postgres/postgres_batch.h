@@ -67,6 +67,7 @@ class Batch {
 
   // Runs the record; true if there is something to write.
   bool apply(Entry& entry);
+  bool tells_of_a_grant(const Entry& entry) const;
   core::LockRecord before_commands(const Entry& entry, core::LockRecord record) const;
   bool queues_someone(const Entries& entries) const;
   std::optional<std::uint64_t> new_fence(const Entry& entry) const;

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "engines/postgres/postgres_batch.h"
+#include "engines/postgres/postgres_next.h"
 #include "engines/relational/odd_bytes.h"
 
 namespace holdfast::engines::postgres {
@@ -39,7 +40,7 @@ Call Batch::exchange_call(const Entries& entries) const {
     ttls.add(acquire != nullptr ? acquire->ttl : core::Duration{});
   }
   const Party& party = shared_.client.party;
-  return {.sql = &shared_.sql.exchange,
+  return {.sql = session_.is_pooled() ? &shared_.sql.exchange_pooled : &shared_.sql.exchange,
           .values = {shared_.test_time(), names.bytes(), kinds.bytes(), requests.bytes(),
                      sessions.bytes(), ttls.bytes(), escaped(party.label), escaped(party.host),
                      binary(party.pid)}};
@@ -116,7 +117,13 @@ Call Batch::write_call(const Entries& entries) const {
     }
     const auto fence = new_fence(*entry);
     fenced = fenced || fence;
-    rows.add(entry->key, *entry->stored, relational::LockRow::from(entry->after, known), fence);
+    core::LockRecord after = entry->after;
+    const std::string next = prepare_next(after, known);
+    relational::LockRow row = relational::LockRow::from(after, known);
+    if (row.parties) {
+      row.parties = next + *row.parties;
+    }
+    rows.add(entry->key, *entry->stored, row, fence);
     for (const core::Wake& wake : entry->wakes) {
       rows.ring(entry->key, Doorbell::channel_of(wake.session), Doorbell::payload_of(wake));
     }

@@ -4,6 +4,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 #include <set>
@@ -72,17 +73,48 @@ bool Doorbell::is_silent() {
   return state_ == State::silent;
 }
 
+// With mutex_ held.
+bool Doorbell::is_deaf() const noexcept {
+  return state_ == State::silent || state_ == State::connecting;
+}
+
 void Doorbell::holds(std::string_view key, const core::RequestId& id) {
   const std::lock_guard lock{mutex_};
-  const bool deaf = state_ == State::silent || state_ == State::connecting;
-  if (deaf && unheard_.size() < kMostUnheard) {
+  if (is_deaf() && unheard_.size() < kMostUnheard) {
     unheard_.push_back({.key = std::string{key}, .id = id});
   }
 }
 
-void Doorbell::holds_no_more(const core::RequestId& id) {
+void Doorbell::gives_back(const core::RequestId& id) {
   const std::lock_guard lock{mutex_};
-  std::erase_if(unheard_, [&](const Unheard& held) { return held.id == id; });
+  const auto found = std::find_if(unheard_.begin(), unheard_.end(),
+                                  [&](const Unheard& held) { return held.id == id; });
+  if (found != unheard_.end()) {
+    leaving_.push_back(std::move(*found));
+    unheard_.erase(found);
+  }
+}
+
+void Doorbell::gave_back(const core::RequestId& id) {
+  const std::lock_guard lock{mutex_};
+  std::erase_if(leaving_, [&](const Unheard& held) { return held.id == id; });
+}
+
+void Doorbell::may_still_hold(const core::RequestId& id) {
+  const std::lock_guard lock{mutex_};
+  const auto found = std::find_if(leaving_.begin(), leaving_.end(),
+                                  [&](const Unheard& held) { return held.id == id; });
+  if (found == leaving_.end()) {
+    return;
+  }
+  if (is_deaf()) {
+    unheard_.push_back(std::move(*found));
+  } else {
+    // Those who were unheard have been looked after meanwhile, without this one.
+    rings_.push_back({.id = id, .token = 0});
+    look_and_tell();
+  }
+  leaving_.erase(found);
 }
 
 bool Doorbell::begin_connecting() {

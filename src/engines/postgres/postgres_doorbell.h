@@ -30,10 +30,14 @@ class Doorbell {
   bool is_settled();  // it listens, or never will
   bool is_silent();   // it does not, and nobody sees to it
 
-  // This request holds the lock `key`, or does no longer. Who is revoked before
-  // anybody listens is rung for as soon as somebody does.
+  // This request holds the lock `key`. Who is revoked before anybody listens is
+  // rung for as soon as somebody does.
   void holds(std::string_view key, const core::RequestId& id);
-  void holds_no_more(const core::RequestId& id);
+  // It is about to be given back: that it holds nothing is then no news. And how
+  // that ended: if nobody knows, it may still be revoked.
+  void gives_back(const core::RequestId& id);
+  void gave_back(const core::RequestId& id);
+  void may_still_hold(const core::RequestId& id);
 
   // Listens, if that is possible: behind a pooler it is not, and waiters look
   // now and then instead.
@@ -50,6 +54,7 @@ class Doorbell {
     core::RequestId id;
   };
 
+  bool is_deaf() const noexcept;
   bool begin_connecting();
   engine::Talk<bool> look_after_the_unheard();
   void look();
@@ -64,6 +69,7 @@ class Doorbell {
   int looks_ = 0;  // since it listens
   std::vector<engine::Ring> rings_;
   std::vector<Unheard> unheard_;  // who holds while nobody listens
+  std::vector<Unheard> leaving_;  // those of them that are being given back
   Session session_;
   base::FileDescriptor watched_;  // its socket
 };

@@ -78,6 +78,19 @@ namespace postgres {
 
 using engine::Talk;
 
+namespace {
+
+// What the command gives back, if it does.
+const core::RequestId* given_back(const core::Command& command) {
+  if (const auto* release = std::get_if<core::Release>(&command.operation)) {
+    return &release->id;
+  }
+  const auto* requeue = std::get_if<core::Requeue>(&command.operation);
+  return requeue != nullptr ? &requeue->id : nullptr;
+}
+
+}  // namespace
+
 LeaseEngine::LeaseEngine(const Options& options, const engine::EngineOptions& client)
     : shared_{.options = options, .sql = LeaseSql{options.schema}, .client = client},
       generation_{base::fork_generation()},
@@ -113,6 +126,11 @@ void LeaseEngine::submit(std::size_t, std::span<const core::Command> batch,
     done(engine::all_failed(batch.size(), engine::inherited_by_fork()));
     return;
   }
+  for (const core::Command& command : batch) {
+    if (const auto* id = given_back(command)) {
+      doorbell_.gives_back(*id);
+    }
+  }
   lane_.begin(*driver_, run_batch(batch), patience,
               [this, batch, finish = std::move(done)](engine::Outcomes outcomes) {
                 hear_for_holders(batch, outcomes);
@@ -127,10 +145,9 @@ void LeaseEngine::hear_for_holders(std::span<const core::Command> batch,
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
     const core::Command& command = batch[i];
     const auto* requeue = std::get_if<core::Requeue>(&command.operation);
-    if (const auto* release = std::get_if<core::Release>(&command.operation)) {
-      doorbell_.holds_no_more(release->id);
-    } else if (requeue != nullptr) {
-      doorbell_.holds_no_more(requeue->id);
+    if (const auto* id = given_back(command)) {
+      outcomes[i].status == core::Status::failed ? doorbell_.may_still_hold(*id)
+                                                 : doorbell_.gave_back(*id);
     }
     if (outcomes[i].status != core::Status::granted) {
       continue;

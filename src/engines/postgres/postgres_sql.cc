@@ -1,14 +1,9 @@
 #include "engines/postgres/postgres_sql.h"
 
+#include "engines/postgres/postgres_sql_parts.h"
+
 namespace holdfast::engines::postgres {
 namespace {
-
-std::string replaced(std::string text, std::string_view what, std::string_view by) {
-  for (auto at = text.find(what); at != std::string::npos; at = text.find(what, at + by.size())) {
-    text.replace(at, what.size(), by);
-  }
-  return text;
-}
 
 constexpr std::string_view kCreate = R"sql(
 CREATE SCHEMA IF NOT EXISTS {s};
@@ -63,130 +58,9 @@ CREATE TABLE IF NOT EXISTS {s}.meta (
 INSERT INTO {s}.meta (schema_version) VALUES (1) ON CONFLICT DO NOTHING;
 )sql";
 
-// The time, once a statement, and from it the least token of a new row.
-constexpr std::string_view kClock =
-    R"sql(c AS MATERIALIZED (SELECT n.now, greatest(
-  least((extract(epoch FROM n.now) * 1000000)::bigint, 4503599627370496),
-  (SELECT m.token_floor FROM {s}.meta m)) AS floor{more}
-  FROM (SELECT coalesce($1::timestamptz, clock_timestamp()) AS now) n))sql";
-
-constexpr std::string_view kColumns =
-    "l.version, l.last_token, l.request, l.session, l.token, l.ttl, l.holder, l.host, l.pid, "
-    "l.since, l.until, l.fenced, l.record, l.parties";
-
-// What was done, and for the rest the rows as they are: whoever finds that the
-// short way is not open has what the long way needs.
-constexpr std::string_view kDoneOrAsItIs = R"sql(
-SELECT l.name, true, c.now, c.floor, {columns} FROM t l, c
-UNION ALL
-SELECT l.name, false, c.now, c.floor, {columns} FROM u JOIN {s}.locks l ON l.name = u.name, c
-WHERE NOT EXISTS (SELECT FROM t WHERE t.name = u.name))sql";
-
-constexpr std::string_view kTake = R"sql(
-WITH {clock},
-u AS MATERIALIZED (SELECT * FROM unnest($2::text[], $3::uuid[], $4::uuid[], $5::interval[])
-  AS u (name, request, session, ttl)),
-t AS (INSERT INTO {s}.locks AS l
-    (name, version, last_token, request, session, token, ttl, holder, host, pid, since, until)
-  SELECT u.name, c.floor, c.floor + 63, u.request, u.session, c.floor, u.ttl,
-    $6::text, $7::text, $8::bigint, c.now, c.now + u.ttl FROM u, c
-  ON CONFLICT (name) DO UPDATE SET version = l.version + 1,
-    last_token = greatest(l.last_token + 1, excluded.token) + 63,
-    token = greatest(l.last_token + 1, excluded.token),
-    request = excluded.request, session = excluded.session, ttl = excluded.ttl,
-    holder = excluded.holder, host = excluded.host, pid = excluded.pid,
-    since = excluded.since, until = excluded.until
-  WHERE l.record IS NULL AND NOT l.fenced AND l.last_token < 9007199254740000
-    AND (l.request IS NULL OR l.until <= excluded.since)
-  RETURNING l.name, {columns})
-{done})sql";
-
-constexpr std::string_view kOne =
-    R"sql(u AS MATERIALIZED (SELECT $2::text AS name, $3::uuid AS request))sql";
-constexpr std::string_view kMany =
-    R"sql(u AS MATERIALIZED (SELECT * FROM unnest($2::text[], $3::uuid[]) AS u (name, request)))sql";
-
-// Several rows are locked in the order of their names, whatever the plan: two
-// processes never wait for each other.
-constexpr std::string_view kLockedInOrder = R"sql(,
-p AS MATERIALIZED (SELECT l.name FROM u JOIN {s}.locks l ON l.name = u.name, c
-  WHERE l.request = u.request AND l.record IS NULL AND l.until > c.now
-  ORDER BY l.name FOR NO KEY UPDATE OF l))sql";
-
-constexpr std::string_view kLetGo =
-    "version = l.version + 1, request = NULL, session = NULL, token = NULL, ttl = NULL, "
-    "holder = NULL, host = NULL, pid = NULL, since = NULL, until = NULL";
-constexpr std::string_view kProlong = "version = l.version + 1, until = c.now + l.ttl";
-
-// Back and taken again, by the same process: $4 is the new request.
-constexpr std::string_view kPassOn =
-    "version = l.version + 1, last_token = greatest(l.last_token + 1, c.floor) + 63, "
-    "token = greatest(l.last_token + 1, c.floor), request = $4::uuid, session = $5::uuid, "
-    "ttl = $6::interval, holder = $7::text, host = $8::text, pid = $9::bigint, since = c.now, "
-    "until = c.now + $6::interval";
-
-constexpr std::string_view kChangeOne = R"sql(
-WITH {clock}, {u},
-t AS (UPDATE {s}.locks l SET {set} FROM c
-  WHERE l.name = $2::text AND l.request = $3::uuid AND l.record IS NULL AND l.until > c.now{and}
-  RETURNING l.name, {columns})
-{done})sql";
-constexpr std::string_view kAndUnfenced = " AND NOT l.fenced AND l.last_token < 9007199254740000";
-constexpr std::string_view kChangeMany = R"sql(
-WITH {clock}, {u}{p},
-t AS (UPDATE {s}.locks l SET {set} FROM p, c WHERE l.name = p.name RETURNING l.name, {columns})
-{done})sql";
-
-// Releases (0), renewals (1) and grants of locks that are free (2), all in one go.
-constexpr std::string_view kExchange = R"sql(
-WITH {clock},
-u AS MATERIALIZED (SELECT * FROM unnest($2::text[], $3::int[], $4::uuid[], $5::uuid[],
-    $6::interval[]) AS u (name, kind, request, session, ttl)),
-p AS MATERIALIZED (SELECT u.* FROM u JOIN {s}.locks l ON l.name = u.name, c
-  WHERE l.record IS NULL AND CASE WHEN u.kind < 2 THEN l.request = u.request AND l.until > c.now
-    ELSE NOT l.fenced AND l.last_token < 9007199254740000
-      AND (l.request IS NULL OR l.until <= c.now) END
-  ORDER BY l.name FOR NO KEY UPDATE OF l),
-t AS (UPDATE {s}.locks l SET version = l.version + 1,
-    last_token = CASE WHEN p.kind = 2 THEN greatest(l.last_token + 1, c.floor) + 63
-      ELSE l.last_token END,
-    token = CASE p.kind WHEN 2 THEN greatest(l.last_token + 1, c.floor) WHEN 1 THEN l.token END,
-    request = CASE WHEN p.kind > 0 THEN p.request END,
-    session = CASE p.kind WHEN 2 THEN p.session WHEN 1 THEN l.session END,
-    ttl = CASE p.kind WHEN 2 THEN p.ttl WHEN 1 THEN l.ttl END,
-    holder = CASE p.kind WHEN 2 THEN $7::text WHEN 1 THEN l.holder END,
-    host = CASE p.kind WHEN 2 THEN $8::text WHEN 1 THEN l.host END,
-    pid = CASE p.kind WHEN 2 THEN $9::bigint WHEN 1 THEN l.pid END,
-    since = CASE p.kind WHEN 2 THEN c.now WHEN 1 THEN l.since END,
-    until = CASE p.kind WHEN 2 THEN c.now + p.ttl WHEN 1 THEN c.now + l.ttl END
-  FROM p, c WHERE l.name = p.name RETURNING l.name, {columns})
-{done})sql";
-
-// The same for one ($2, held by $3) that is given back and one ($4) that is taken, as a thread
-// does that goes from lock to lock; each if it can be. The index has them in order.
-constexpr std::string_view kSwap = R"sql(
-WITH {clock}
-UPDATE {s}.locks l SET version = l.version + 1,
-  last_token = CASE l.name WHEN $4::text THEN greatest(l.last_token + 1, c.floor) + 63
-    ELSE l.last_token END,
-  token = CASE l.name WHEN $4::text THEN greatest(l.last_token + 1, c.floor) END,
-  request = CASE l.name WHEN $4::text THEN $5::uuid END,
-  session = CASE l.name WHEN $4::text THEN $6::uuid END,
-  ttl = CASE l.name WHEN $4::text THEN $7::interval END,
-  holder = CASE l.name WHEN $4::text THEN $8::text END,
-  host = CASE l.name WHEN $4::text THEN $9::text END,
-  pid = CASE l.name WHEN $4::text THEN $10::bigint END,
-  since = CASE l.name WHEN $4::text THEN c.now END,
-  until = CASE l.name WHEN $4::text THEN c.now + $7::interval END
-FROM c WHERE l.name = ANY (ARRAY[$2::text, $4::text]) AND l.record IS NULL
-  AND CASE l.name WHEN $2::text THEN l.request = $3::uuid AND l.until > c.now
-    ELSE NOT l.fenced AND l.last_token < 9007199254740000
-      AND (l.request IS NULL OR l.until <= c.now) END
-RETURNING l.name, true, c.now, c.floor, {columns})sql";
-
 constexpr std::string_view kRead = R"sql(
-WITH {clock}
-SELECT l.name, false, c.now, c.floor, {columns}
+WITH {time and floor}
+SELECT l.name, false, {columns}
 FROM c LEFT JOIN {s}.locks l ON l.name = ANY ($2::text[]))sql";
 
 constexpr std::string_view kWrite = R"sql(
@@ -228,15 +102,15 @@ UNION ALL SELECT u.name, false, 0 FROM u
 WHERE u.fence IS NOT NULL AND NOT EXISTS (SELECT FROM f WHERE f.name = u.name))sql";
 
 constexpr std::string_view kList = R"sql(
-WITH {clock}
-SELECT l.name, false, c.now, c.floor, {columns} FROM {s}.locks l, c
+WITH {time}
+SELECT l.name, false, {columns} FROM {s}.locks l, c
 WHERE starts_with(l.name, $2::text)
   AND greatest(l.until, l.idle_at) > c.now ORDER BY l.name)sql";
 
 // $2: a row goes when it is idle for this long and its tokens are that far
 // behind the clock, which new rows start at.
 constexpr std::string_view kTidy = R"sql(
-WITH {clock},
+WITH {time},
 idle AS MATERIALIZED (SELECT l.name FROM {s}.locks l, c
   WHERE l.last_token < (extract(epoch FROM c.now - $2::interval) * 1000000)::bigint
     AND coalesce(greatest(l.until, l.idle_at) < c.now - $2::interval, true)
@@ -250,7 +124,7 @@ UPDATE {s}.meta SET token_floor = greatest(token_floor,
 WHERE EXISTS (SELECT FROM gone))sql";
 
 constexpr std::string_view kReadValue = R"sql(
-WITH {clock}
+WITH {time}
 SELECT v.name, v.version, v.written,
   greatest(0, coalesce((extract(epoch FROM v.hold_off_until - c.now) * 1000000)::bigint, 0)),
   v.writer, v.value
@@ -260,7 +134,7 @@ constexpr std::string_view kTheseValues =
     "starts_with(v.name, $2::text) AND v.value IS NOT NULL ORDER BY v.name";
 
 constexpr std::string_view kCreateValue = R"sql(
-WITH {clock}
+WITH {time and floor}
 INSERT INTO {s}.versioned_values AS v (name, value, version, writer, written, hold_off_until)
 SELECT $2::text, $3::bytea, c.floor, $4::uuid, c.now, c.now + $5::interval FROM c
 ON CONFLICT (name) DO UPDATE SET value = excluded.value, version = v.version + 1,
@@ -269,14 +143,14 @@ WHERE v.value IS NULL AND v.writer <> excluded.writer
 RETURNING v.version, v.written)sql";
 
 constexpr std::string_view kChangeValue = R"sql(
-WITH {clock}
+WITH {time}
 UPDATE {s}.versioned_values v SET value = $3::bytea, version = v.version + 1, writer = $4::uuid,
   written = c.now, hold_off_until = c.now + $5::interval FROM c
 WHERE v.name = $2::text AND v.version = $6::bigint AND v.value IS NOT NULL AND v.writer <> $4::uuid
 RETURNING v.version, v.written)sql";
 
 constexpr std::string_view kForgetValues = R"sql(
-WITH {clock},
+WITH {time},
 gone AS (DELETE FROM {s}.versioned_values v USING c
   WHERE v.value IS NULL AND v.written <= c.now - $2::interval RETURNING v.version)
 UPDATE {s}.meta SET token_floor = greatest(token_floor,
@@ -305,26 +179,22 @@ SELECT has_schema_privilege('{s}', 'USAGE'),
 
 }  // namespace
 
+std::string replaced(std::string text, std::string_view what, std::string_view by) {
+  for (auto at = text.find(what); at != std::string::npos; at = text.find(what, at + by.size())) {
+    text.replace(at, what.size(), by);
+  }
+  return text;
+}
+
+std::string completed(std::string_view text, std::string_view schema) {
+  std::string made = replaced(replaced(std::string{text}, "{time}", kTime), "{also}", "");
+  made = replaced(std::move(made), "{time and floor}", kTimeAndFloor);
+  made = replaced(std::move(made), "{columns}", kColumns);
+  return replaced(std::move(made), "{s}", schema);
+}
+
 LeaseSql::LeaseSql(std::string_view schema) {
-  const auto complete = [&](std::string_view text, std::string_view more = "") {
-    std::string made{text};
-    made = replaced(std::move(made), "{done}", kDoneOrAsItIs);
-    made = replaced(std::move(made), "{clock}", kClock);
-    made = replaced(std::move(made), "{more}", more);
-    made = replaced(std::move(made), "{columns}", kColumns);
-    return replaced(std::move(made), "{s}", schema);
-  };
-  const auto change_one = [&](std::string_view set, std::string_view more,
-                              std::string_view condition = "") {
-    std::string made = replaced(std::string{kChangeOne}, "{u}", kOne);
-    made = replaced(std::move(made), "{and}", condition);
-    return complete(replaced(std::move(made), "{set}", set), more);
-  };
-  const auto change_many = [&](std::string_view set, std::string_view more) {
-    std::string made = replaced(std::string{kChangeMany}, "{u}", kMany);
-    made = replaced(std::move(made), "{p}", kLockedInOrder);
-    return complete(replaced(std::move(made), "{set}", set), more);
-  };
+  const auto complete = [&](std::string_view text) { return completed(text, schema); };
   const auto write_with = [&](std::string_view fences, std::string_view where,
                               std::string_view raise, std::string_view held) {
     std::string made = replaced(std::string{kWrite}, "{fences}", fences);
@@ -332,20 +202,8 @@ LeaseSql::LeaseSql(std::string_view schema) {
     made = replaced(std::move(made), "{raise}", raise);
     return complete(replaced(std::move(made), "{held}", held));
   };
-  // A release need not reach the disk before it is answered: lost in a crash,
-  // it leaves the lock taken until its lease ends. Whatever follows it in the
-  // log and does reach the disk, takes it along.
-  constexpr std::string_view kNoFlush = ", set_config('synchronous_commit', 'off', true)";
-
   create = complete(kCreate);
-  take = complete(kTake);
-  exchange = complete(kExchange);
-  swap = complete(kSwap);
-  release_one = change_one(kLetGo, kNoFlush);
-  release = change_many(kLetGo, kNoFlush);
-  renew_one = change_one(kProlong, "");
-  requeue_one = change_one(kPassOn, "", kAndUnfenced);
-  renew = change_many(kProlong, "");
+  add_short_ways(schema);
   read = complete(kRead);
   write = write_with("", "", "", "");
   write_fenced = write_with(kFences, kWithFence, kRaise, kHeld);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <functional>
@@ -7,17 +8,32 @@
 
 namespace holdfast::engines::relational {
 
-// Names that have a row, most likely: a wrong guess costs a trip.
+// Names that have a row, most likely: a wrong guess costs a trip. Of names that share a place the
+// four that were used last are kept: with fewer, names in constant use drive each other out.
 class KnownNames {
  public:
-  void add(std::string_view name) { hashes_.at(place_of(name)) = hash_of(name); }
-  bool contains(std::string_view name) const { return hashes_.at(place_of(name)) == hash_of(name); }
+  void add(std::string_view name) {
+    const std::size_t hash = hash_of(name);
+    Place& place = places_.at(hash % places_.size());
+    const auto found = std::find(place.begin(), place.end() - 1, hash);
+    std::copy_backward(place.begin(), found, found + 1);
+    place.front() = hash;
+  }
+  bool contains(std::string_view name) const {
+    const std::size_t hash = hash_of(name);
+    const Place& place = places_.at(hash % places_.size());
+    return std::find(place.begin(), place.end(), hash) != place.end();
+  }
 
  private:
-  static std::size_t hash_of(std::string_view name) { return std::hash<std::string_view>{}(name); }
-  std::size_t place_of(std::string_view name) const { return hash_of(name) % hashes_.size(); }
+  using Place = std::array<std::size_t, 4>;
 
-  std::array<std::size_t, 16384> hashes_{};
+  // 0 is nobody's.
+  static std::size_t hash_of(std::string_view name) {
+    return std::hash<std::string_view>{}(name) | 1U << 31U;
+  }
+
+  std::array<Place, 4096> places_{};
 };
 
 }  // namespace holdfast::engines::relational
