@@ -6,6 +6,19 @@
 namespace holdfast::core {
 
 using Kind = NodeAnswer::Kind;
+using std::chrono::microseconds;
+
+namespace {
+
+// How far proposals are ahead of the nodes' clocks. More than what one message takes longer than
+// another; much less than the shortest time for which nodes without their data do not count:
+// by then their clocks are beyond all tokens.
+constexpr Duration kAhead = std::chrono::milliseconds{10};
+// Clocks that were set back are believed, little by little; what merely took longer on its way
+// is not.
+constexpr Duration::rep kFade = 100;
+
+}  // namespace
 
 Duration quorum_drift(Duration ttl) noexcept {
   return ttl / kDriftDivisor + kFixedDrift;
@@ -50,12 +63,28 @@ Quorum::Verdict Quorum::verdict() const noexcept {
   return dumb > answers_.size() - majority() || no == 0 ? Verdict::unreachable : Verdict::not_ours;
 }
 
+bool Quorum::took_proposal() const noexcept {
+  const auto took = [](const auto& each) {
+    return each && each->kind == Kind::ours && each->took_proposal;
+  };
+  return static_cast<std::size_t>(std::count_if(answers_.begin(), answers_.end(), took)) >=
+         majority();
+}
+
 std::uint64_t Quorum::token() const noexcept {
   std::uint64_t largest = 0;
   for (const auto& each : answers_) {
     if (each && each->kind == Kind::ours) {
       largest = std::max(largest, each->token);
     }
+  }
+  return largest;
+}
+
+std::uint64_t Quorum::largest() const noexcept {
+  std::uint64_t largest = 0;
+  for (const auto& each : answers_) {
+    largest = std::max(largest, each ? each->token : 0);
   }
   return largest;
 }
@@ -82,6 +111,36 @@ Duration Quorum::look_again() const noexcept {
     }
   }
   return soonest == Duration::max() ? Duration::zero() : soonest;
+}
+
+// As late as it can have been, but for a node that was slow.
+void Proposals::note(std::size_t node, std::uint64_t micros, Time asked, Time heard) {
+  micros = std::min(micros, kMaxToken);
+  Duration ahead =
+      microseconds{micros} - heard.time_since_epoch() + std::min(heard - asked, kAhead);
+  if (const auto& before = clocks_[node]) {
+    ahead = std::max(ahead, before->ahead - (heard - before->noted) / kFade);
+  }
+  clocks_[node] = Clock{ahead, heard};
+}
+
+std::uint64_t Proposals::next(Time now, std::uint64_t seen) const {
+  std::optional<Duration> furthest;
+  std::size_t known = 0;
+  for (const auto& clock : clocks_) {
+    if (clock) {
+      ++known;
+      furthest = std::max(furthest.value_or(clock->ahead), clock->ahead);
+    }
+  }
+  if (known < clocks_.size() / 2 + 1) {
+    return 0;
+  }
+  const Duration time = now.time_since_epoch() + *furthest + kAhead;
+  const auto shown = std::chrono::ceil<microseconds>(time).count();
+  const std::uint64_t proposal =
+      std::max(static_cast<std::uint64_t>(std::max<std::int64_t>(shown, 1)), seen + 1);
+  return proposal <= kMaxToken - kTokenStride ? proposal : 0;
 }
 
 }  // namespace holdfast::core

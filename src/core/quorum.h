@@ -21,8 +21,10 @@ struct NodeAnswer {
     silent,   // no answer: too slow, not reachable, or it refused
   };
   Kind kind = Kind::silent;
-  std::uint64_t token = 0;  // ours, after an acquire: what the node would hand out
+  std::uint64_t token = 0;  // after an acquire: what the node would hand out, or has taken
   Duration left{};          // ours, others: until the node frees it
+  bool took_proposal =
+      false;  // ours: the token is the proposed one, and the node's counter is there
 };
 
 // Nodes' clocks run at different speeds, and so does ours: a lease that they
@@ -52,8 +54,13 @@ class Quorum {
   };
   Verdict verdict() const noexcept;
 
+  // A majority has taken the lock and, in the same step, the proposed token: whoever gets the
+  // lock later hears of it from at least one of them.
+  bool took_proposal() const noexcept;
   // The largest token among those who say "ours".
   std::uint64_t token() const noexcept;
+  // The largest that anybody spoke of: what is not above it will be refused.
+  std::uint64_t largest() const noexcept;
   // For how long a majority keeps what is ours, by the least favourable of
   // its best: at least that many nodes keep it so long.
   Duration left() const noexcept;
@@ -68,5 +75,27 @@ class Quorum {
 // How long a caller may trust a lease that a majority was asked for at `sent`
 // and has confirmed at `now`, counted from `sent`; nullopt if that is over.
 std::optional<Duration> quorum_validity(Duration ttl, Time sent, Time now) noexcept;
+
+// The tokens that one client proposes with its requests, so that a majority can take lock and
+// token in one round: above what the nodes' clocks will show when they get it, as far as their
+// earlier answers tell. Only a guess: a node that finds it too low says so.
+class Proposals {
+ public:
+  explicit Proposals(std::size_t nodes) : clocks_(nodes) {}
+
+  // A node read `micros` from its clock, at some time between these.
+  void note(std::size_t node, std::uint64_t micros, Time asked, Time heard);
+
+  // For a request that is sent now; `seen` is the largest token that nodes spoke of before.
+  // 0: too few clocks are known, or there are no more tokens.
+  std::uint64_t next(Time now, std::uint64_t seen) const;
+
+ private:
+  struct Clock {
+    Duration ahead{};  // of ours
+    Time noted{};
+  };
+  std::vector<std::optional<Clock>> clocks_;
+};
 
 }  // namespace holdfast::core

@@ -24,12 +24,18 @@ Quorum asked(std::initializer_list<std::optional<NodeAnswer>> answers) {
 }
 
 constexpr NodeAnswer ours(std::uint64_t token = 0, Duration left = 1s) {
-  return {Kind::ours, token, left};
+  return {.kind = Kind::ours, .token = token, .left = left};
 }
-constexpr NodeAnswer kOthers{Kind::others, 0, 2s};
-constexpr NodeAnswer kNobodys{Kind::nobodys, 0, {}};
-constexpr NodeAnswer kYoung{Kind::young, 0, {}};
-constexpr NodeAnswer kSilent{Kind::silent, 0, {}};
+constexpr NodeAnswer others(std::uint64_t token, Duration left) {
+  return {.kind = Kind::others, .token = token, .left = left};
+}
+constexpr NodeAnswer took(std::uint64_t proposal) {
+  return {.kind = Kind::ours, .token = proposal, .left = 1s, .took_proposal = true};
+}
+constexpr NodeAnswer kOthers = others(0, 2s);
+constexpr NodeAnswer kNobodys{.kind = Kind::nobodys};
+constexpr NodeAnswer kYoung{.kind = Kind::young};
+constexpr NodeAnswer kSilent{.kind = Kind::silent};
 constexpr std::nullopt_t kNone = std::nullopt;
 
 TEST(Quorum, AMajorityDecidesAndIsNotKeptWaitingBySlowNodes) {
@@ -63,21 +69,93 @@ TEST(Quorum, TheFirstAnswerOfANodeCounts) {
 }
 
 TEST(Quorum, TheTokenIsTheLargestOfThoseWhoGranted) {
-  EXPECT_EQ(asked({ours(7), ours(900), ours(8), NodeAnswer{Kind::others, 5000, 1s}, kNone}).token(),
-            900U);
+  EXPECT_EQ(asked({ours(7), ours(900), ours(8), others(5000, 1s), kNone}).token(), 900U);
+}
+
+TEST(Quorum, AProposalIsTakenWhenAMajorityOfVotesComesWithIt) {
+  EXPECT_TRUE(asked({took(7), took(7), took(7), kNone, kNone}).took_proposal());
+  EXPECT_TRUE(asked({took(7), ours(9), took(7), kSilent, took(7)}).took_proposal());
+  EXPECT_FALSE(asked({took(7), took(7), ours(9), kNone, kNone}).took_proposal());
+  EXPECT_FALSE(asked({took(7), took(7), kOthers, kOthers, kOthers}).took_proposal());
+  NodeAnswer lost = took(7);
+  lost.kind = Kind::others;
+  EXPECT_FALSE(asked({took(7), took(7), lost, kNone, kNone}).took_proposal());
+  EXPECT_EQ(asked({took(7), took(7), ours(9), kNone, kNone}).token(), 9U);
+  EXPECT_EQ(asked({took(7), ours(9), others(11, 1s), kYoung, kNone}).largest(), 11U);
 }
 
 TEST(Quorum, AMajorityKeepsItAsLongAsItsWeakestMember) {
   EXPECT_EQ(asked({ours(0, 5s), ours(0, 1s), ours(0, 3s)}).left(), 3s);
   EXPECT_EQ(asked({ours(0, 5s), ours(0, 1s), kOthers}).left(), 1s);
   EXPECT_EQ(asked({ours(0, 5s), kOthers, kOthers}).left(), 0s);
-  EXPECT_EQ(asked({kOthers, NodeAnswer{Kind::others, 0, 1s}, kSilent}).look_again(), 1s);
+  EXPECT_EQ(asked({kOthers, others(0, 1s), kSilent}).look_again(), 1s);
 }
 
 TEST(Quorum, ValidityEndsBeforeTheNodesDo) {
   EXPECT_LT(*quorum_validity(10s, kStart, kStart), 10s - 10s / 100);
   EXPECT_TRUE(quorum_validity(10s, kStart, kStart + 9s));
   EXPECT_FALSE(quorum_validity(10s, kStart, kStart + 9899ms));
+}
+
+// Nodes' clocks show about these microseconds when ours shows kStart.
+constexpr std::uint64_t kThen = 1'800'000'000'000'000;
+
+class ProposalsTest : public ::testing::Test {
+ protected:
+  void note_majority(std::uint64_t clock, Time asked, Time heard) {
+    for (std::size_t node = 0; node < 3; ++node) {
+      proposals_.note(node, clock, asked, heard);
+    }
+  }
+  Proposals proposals_{5};
+};
+
+TEST_F(ProposalsTest, WithoutTheClocksOfAMajorityNothingIsProposed) {
+  EXPECT_EQ(proposals_.next(kStart, 0), 0U);
+  proposals_.note(0, kThen, kStart, kStart);
+  proposals_.note(1, kThen, kStart, kStart);
+  EXPECT_EQ(proposals_.next(kStart, 0), 0U);
+  proposals_.note(4, kThen, kStart, kStart);
+  EXPECT_GT(proposals_.next(kStart, 0), kThen);
+}
+
+TEST_F(ProposalsTest, AProposalIsAheadOfEveryClockButNotFar) {
+  note_majority(kThen, kStart, kStart);
+  proposals_.note(3, kThen + 5'000'000, kStart, kStart);
+  const std::uint64_t second = proposals_.next(kStart + 1s, 0);
+  EXPECT_GT(second, kThen + 6'000'000);
+  EXPECT_LT(second, kThen + 6'100'000) << "after a loss of data tokens start at the clocks";
+}
+
+TEST_F(ProposalsTest, WhenTheClockWasReadIsNotKnown) {
+  note_majority(kThen, kStart, kStart + 5ms);  // perhaps at once
+  EXPECT_GT(proposals_.next(kStart + 5ms, 0), kThen + 5'000);
+}
+
+TEST_F(ProposalsTest, ASlowAnswerMovesThemNeitherFarAheadNorBack) {
+  note_majority(kThen, kStart, kStart);
+  note_majority(kThen + 1'000'000, kStart, kStart + 1s);  // read at the end
+  EXPECT_LT(proposals_.next(kStart + 1s, 0), kThen + 1'100'000);
+  note_majority(kThen + 1'000'000, kStart + 1s, kStart + 2s);  // read at the beginning
+  EXPECT_GT(proposals_.next(kStart + 2s, 0), kThen + 2'000'000 - 100'000);
+}
+
+TEST_F(ProposalsTest, AClockThatIsSetBackIsBelievedInTheEnd) {
+  note_majority(kThen, kStart, kStart);
+  std::uint64_t proposal = 0;
+  for (int second = 1; second <= 1000; ++second) {
+    const Time now = kStart + std::chrono::seconds{second};
+    note_majority(kThen - 5'000'000 + static_cast<std::uint64_t>(second) * 1'000'000, now, now);
+    EXPECT_GT(proposals_.next(now, 0), proposal) << "they rise all the same";
+    proposal = proposals_.next(now, 0);
+  }
+  EXPECT_LT(proposal, kThen - 4'900'000 + 1'000'000'000);
+}
+
+TEST_F(ProposalsTest, WhatNodesSpokeOfIsSurpassed) {
+  note_majority(kThen, kStart, kStart);
+  EXPECT_EQ(proposals_.next(kStart, kThen + 1'000'000'000), kThen + 1'000'000'001);
+  EXPECT_EQ(proposals_.next(kStart, kMaxToken - kTokenStride), 0U) << "there are no more";
 }
 
 }  // namespace

@@ -2,9 +2,11 @@
 
 #include <charconv>
 #include <chrono>
+#include <cstring>
 #include <utility>
 
 #include "core/quorum.h"
+#include "engines/redlock/redlock_script.h"
 
 namespace holdfast::engines {
 namespace {
@@ -13,8 +15,29 @@ using namespace std::chrono_literals;
 
 constexpr base::Duration kRetry = 100ms;
 constexpr std::string_view kUptime = "uptime_in_seconds:";
+constexpr std::string_view kClock = "server_time_usec:";
 // A node that owes so many answers is as good as gone.
 constexpr std::size_t kMostOwed = 256;
+
+// A number in what INFO says.
+std::uint64_t number_after(std::string_view word, const std::string& info) {
+  std::uint64_t number = 0;
+  if (const std::size_t at = info.find(word); at != std::string::npos) {
+    std::from_chars(info.data() + at + word.size(), info.data() + info.size(), number);
+  }
+  return number;
+}
+
+// As the script's reply begins.
+std::uint64_t clock_in(const RespValue& reply) {
+  double micros = 0;
+  if (!reply.items.empty() && reply.items[0].text.size() >= kRedlockClock) {
+    std::memcpy(&micros, reply.items[0].text.data(), sizeof micros);
+  }
+  return micros >= 1 && micros <= static_cast<double>(core::kMaxToken)
+             ? static_cast<std::uint64_t>(micros)
+             : 0;
+}
 
 }  // namespace
 
@@ -29,11 +52,11 @@ RedlockNode::RedlockNode(const RedlockOptions& options, std::size_t which,
 void RedlockNode::lose(std::vector<Answer>& answers, const Error& error) {
   connector_.close();
   introduced_ = false;
-  asked_age_ = false;
+  asked_age_.reset();
   trouble_ = error.text;
   next_try_ = base::BootClock::now() + kRetry;
   for (const Question& question : std::exchange(asked_, {})) {
-    answers.push_back({question.tag, std::nullopt});
+    answers.push_back({.tag = question.tag, .asked = question.at, .reply = std::nullopt});
   }
 }
 
@@ -44,6 +67,7 @@ void RedlockNode::advance(short ready, std::vector<Answer>& answers) {
       return;
     }
     began_ = now;
+    ++connection_;
   }
   if (auto moved = connector_.advance(ready); !moved) {
     lose(answers, moved.error());
@@ -57,7 +81,8 @@ void RedlockNode::advance(short ready, std::vector<Answer>& answers) {
   if (!connector_.is_ready()) {
     return;
   }
-  if (!std::exchange(asked_age_, true)) {
+  if (!asked_age_) {
+    asked_age_ = now;
     append_resp_command(connector_.link().out(), "INFO", "server");
     if (auto moved = connector_.advance(0); !moved) {
       lose(answers, moved.error());
@@ -66,24 +91,24 @@ void RedlockNode::advance(short ready, std::vector<Answer>& answers) {
   }
   while (auto reply = connector_.link().take_reply()) {
     if (!introduced_) {
-      introduce(*reply);
+      introduce(*reply, answers);
     } else if (!asked_.empty()) {
-      answers.push_back({asked_.front().tag, *std::move(reply)});
+      const std::uint64_t clock = clock_in(*reply);
+      answers.push_back({asked_.front().tag, asked_.front().at, *std::move(reply), clock});
       asked_.pop_front();
     }
   }
 }
 
 // A restart cuts the connection, so its age need be asked only then.
-void RedlockNode::introduce(const RespValue& info) {
+void RedlockNode::introduce(const RespValue& info, std::vector<Answer>& answers) {
   introduced_ = true;
   trouble_.clear();
-  std::int64_t seconds = 0;  // unknown: as young as can be
-  if (const std::size_t at = info.text.find(kUptime); at != std::string::npos) {
-    const char* const digits = info.text.data() + at + kUptime.size();
-    std::from_chars(digits, info.text.data() + info.text.size(), seconds);
-  }
-  grown_up_ = base::BootClock::now() + guard_ - std::chrono::seconds{seconds};
+  // Unknown: as young as can be.
+  const std::chrono::seconds age{static_cast<std::int64_t>(number_after(kUptime, info.text))};
+  grown_up_ = base::BootClock::now() + guard_ - age;
+  answers.push_back(
+      {.asked = *asked_age_, .reply = std::nullopt, .clock = number_after(kClock, info.text)});
 }
 
 void RedlockNode::ask(std::uint64_t tag, std::string_view call) {

@@ -20,13 +20,16 @@ class RedlockNode {
   // What was asked under `tag`; nullopt: the node will not say.
   struct Answer {
     std::uint64_t tag = 0;
+    base::Time asked{};
     std::optional<RespValue> reply;
+    std::uint64_t clock = 0;  // what the node's clock showed meanwhile, in µs; 0: not known
   };
 
   // Moves on: connects where that is needed and due, sends, and takes answers.
   void advance(short ready, std::vector<Answer>& answers);
   engine::Conversation::Wait wait() const;
 
+  std::uint64_t connection() const noexcept { return connection_; }  // which, so far
   bool is_ready() const noexcept { return introduced_ && connector_.is_ready(); }
   // May have forgotten leases that still run, because it was started lately.
   bool is_young(base::Time now) const noexcept { return now < grown_up_; }
@@ -39,14 +42,15 @@ class RedlockNode {
 
  private:
   void lose(std::vector<Answer>& answers, const Error& error);
-  void introduce(const RespValue& info);
+  void introduce(const RespValue& info, std::vector<Answer>& answers);
 
   const RedisAddress address_;
   const base::Duration guard_;
   const base::Duration patience_;
   RedisConnector connector_;
+  std::uint64_t connection_ = 0;
   bool introduced_ = false;  // it has told its age
-  bool asked_age_ = false;
+  std::optional<base::Time> asked_age_;
   base::Time grown_up_{};
   base::Time next_try_{};
   base::Time began_{};

@@ -1,7 +1,6 @@
 #include "engines/redlock/redlock_turn.h"
 
 #include <poll.h>
-#include <sys/epoll.h>
 
 #include <algorithm>
 #include <utility>
@@ -61,8 +60,7 @@ RedlockTurn::RedlockTurn(const RedlockOptions& options, const engine::EngineOpti
       party_{pack_party(client.party)},
       nodes_{std::move(nodes)},
       hints_{hints},
-      events_{epoll_create1(EPOLL_CLOEXEC)},
-      watched_(nodes_.size()) {}
+      proposals_{nodes_.size()} {}
 
 std::optional<Error> RedlockTurn::objection(const core::Command& command) const {
   if (auto good = engine::check_name(command.name); !good) {
@@ -89,7 +87,7 @@ std::optional<Error> RedlockTurn::objection(const core::Command& command) const 
 core::Operation RedlockTurn::translated(const core::Operation& operation) const {
   if (const auto* poll = std::get_if<core::Poll>(&operation)) {
     const auto found = hopefuls_.find(poll->id);
-    return found == hopefuls_.end() ? operation : core::Operation{found->second};
+    return found == hopefuls_.end() ? operation : core::Operation{found->second.asked};
   }
   if (const auto* requeue = std::get_if<core::Requeue>(&operation)) {
     return core::Release{requeue->id};  // and line up afterwards
@@ -140,98 +138,62 @@ void RedlockTurn::start_asking(base::Time now) {
       item.quorum = core::Quorum{nodes_.size(), now};
       item.refusal.reset();
       item.revoked = false;
+      if (const auto* acquire = std::get_if<core::Acquire>(&item.sent)) {
+        const auto found = hopefuls_.find(acquire->id);
+        item.token = proposals_.next(now, found == hopefuls_.end() ? 0 : found->second.seen);
+      }
       any = true;
     }
   }
   phase_ = any ? Phase::asking : Phase::over;
+  compose();
 }
 
-void RedlockTurn::append_head(std::string& call, std::string_view young) const {
-  const auto max_ttl = std::chrono::duration_cast<std::chrono::milliseconds>(options_.max_ttl);
-  append_resp_word(call, std::to_string(max_ttl.count()));
-  append_resp_word(call, party_);
-  append_resp_word(call, options_.first_start ? "1" : "0");
-  append_resp_word(call, young);
-  append_resp_word(call, options_.prefix);
-}
-
-std::string RedlockTurn::call_for(std::size_t node, bool in_full, base::Time now) const {
-  std::string keys;
-  std::string words;
-  std::size_t count = 0;
-  const Step step = phase_ == Phase::writing ? Step::write : Step::ask;
-  for (std::size_t i = 0; i < items_.size(); ++i) {
-    const Item& item = items_[i];
-    if (item.step != step) {
-      continue;
-    }
-    ++count;
-    append_resp_word(keys, options_.key(batch_[i].name));
-    std::string packed;
-    if (step == Step::write) {
-      packed = 'W' + std::string{bytes_of(std::get<core::Acquire>(item.sent).id)};
-      append_packed_number(packed, static_cast<double>(item.token));
-    } else if (const auto* renew = std::get_if<core::Renew>(&item.sent)) {
-      append_packed(packed, held_.at(renew->id));
-      packed.front() = 'N';
-    } else {
-      append_packed(packed, item.sent);
-    }
-    append_resp_word(words, packed);
-  }
-  if (count == 0) {
-    return {};
-  }
-  std::string call;
-  script_.append_call(call, count, kRedlockHead + count, in_full);
-  call += keys;
-  append_head(call, nodes_[node]->is_young(now) ? "1" : "0");
-  return call + words;
-}
-
-void RedlockTurn::send_to(std::size_t node, base::Time now) {
-  if (!asked_[node] && nodes_[node]->is_ready()) {
+void RedlockTurn::send_to(std::size_t node, base::Time now,
+                          std::vector<RedlockNode::Answer>& answers) {
+  const bool asking = phase_ == Phase::asking || phase_ == Phase::writing;
+  if (asking && !asked_[node] && nodes_[node].is_ready()) {
     asked_[node] = true;
-    nodes_[node]->ask(tag_, call_for(node, false, now));
+    nodes_[node].ask(tag_, call_for(node, false, now));
+    nodes_[node].advance(0, answers);
   }
 }
 
-void RedlockTurn::pump_nodes(short) {
+void RedlockTurn::pump_nodes() {
   const base::Time now = base::BootClock::now();
-  std::vector<RedlockNode::Answer> answers;
+  std::vector<std::vector<RedlockNode::Answer>> answers(nodes_.size());
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
-    const auto wait = nodes_[i]->wait();
-    pollfd wanted{wait.fd, wait.events, 0};
-    const short ready = wait.fd >= 0 && poll(&wanted, 1, 0) > 0 ? wanted.revents : short{0};
-    answers.clear();
-    nodes_[i]->advance(ready, answers);
-    if (phase_ == Phase::asking || phase_ == Phase::writing) {
-      const bool asked_before = asked_[i];
-      send_to(i, now);
-      if (!asked_before && asked_[i]) {
-        nodes_[i]->advance(0, answers);
-      }
-    }
-    for (const RedlockNode::Answer& answer : answers) {
-      on_answer(i, answer, now);
+    send_to(i, now, answers[i]);  // to all, before answers are read
+  }
+  const std::vector<short>& ready = nodes_.look();
+  const base::Time heard = base::BootClock::now();
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    nodes_[i].advance(ready[i], answers[i]);
+    send_to(i, heard, answers[i]);  // if it has just come
+    for (const RedlockNode::Answer& answer : answers[i]) {
+      on_answer(i, answer, heard);
     }
   }
 }
 
 void RedlockTurn::on_answer(std::size_t node, const RedlockNode::Answer& answer, base::Time now) {
+  if (answer.clock != 0) {
+    proposals_.note(node, answer.clock, answer.asked, now);
+  }
   if (answer.tag != tag_ || (phase_ != Phase::asking && phase_ != Phase::writing)) {
     return;  // too late
   }
   const RespValue* reply = answer.reply ? &*answer.reply : nullptr;
   if (reply != nullptr && reply->is_error() && reply->text.starts_with("NOSCRIPT")) {
-    nodes_[node]->ask(tag_, call_for(node, true, now));
+    nodes_[node].ask(tag_, call_for(node, true, now));
     std::vector<RedlockNode::Answer> more;
-    nodes_[node]->advance(0, more);
+    nodes_[node].advance(0, more);
     return;
   }
   const Step step = phase_ == Phase::writing ? Step::write : Step::ask;
-  const std::string_view packed =
+  std::string_view packed =
       reply == nullptr || reply->items.empty() ? "" : std::string_view{reply->items[0].text};
+  packed.remove_prefix(std::min(packed.size(), kRedlockClock));
   std::size_t at = 0;
   for (Item& item : items_) {
     if (item.step != step) {
@@ -265,9 +227,10 @@ void RedlockTurn::take(std::size_t node, Item& item, const core::Outcome& said,
   }
   item.revoked = item.revoked || said.status == Status::revoked;
   const bool counts = refusal.empty();
-  item.quorum.answer(
-      node,
-      {.kind = counts ? kind_of(said) : Kind::silent, .token = said.token, .left = said.lease_for});
+  item.quorum.answer(node, {.kind = counts ? kind_of(said) : Kind::silent,
+                            .token = said.token,
+                            .left = said.lease_for,
+                            .took_proposal = said.count == kTookProposal});
 }
 
 bool RedlockTurn::decided() const {
@@ -287,17 +250,17 @@ bool RedlockTurn::decided() const {
 void RedlockTurn::silence_the_rest() {
   for (Item& item : items_) {
     for (std::size_t node = 0; item.step != Step::over && node < nodes_.size(); ++node) {
-      item.quorum.answer(node, {.kind = Kind::silent, .token = 0, .left = {}});
+      item.quorum.answer(node, {});
     }
   }
 }
 
-std::optional<engine::Conversation::Wait> RedlockTurn::advance(short ready) {
-  pump_nodes(ready);
+std::optional<engine::Conversation::Wait> RedlockTurn::advance(short) {
+  pump_nodes();
   const base::Time now = base::BootClock::now();
   if (phase_ == Phase::pausing && (now >= resume_ || given_up_)) {
     start_asking(now);
-    pump_nodes(0);
+    pump_nodes();
   }
   const auto over = [&] { return decided() || now >= round_ends_ || given_up_; };
   if (phase_ == Phase::asking && over()) {
@@ -311,27 +274,14 @@ std::optional<engine::Conversation::Wait> RedlockTurn::advance(short ready) {
   if (phase_ == Phase::over) {
     return std::nullopt;
   }
-  watch();
+  nodes_.watch();
   base::Time until = phase_ == Phase::pausing ? resume_ : round_ends_;
   for (const auto& node : nodes_) {
     if (!node->is_ready()) {
       until = std::min(until, std::max(node->wait().until, now + 1ms));
     }
   }
-  return Wait{.fd = events_.get(), .events = POLLIN, .until = until};
-}
-
-// The nodes' sockets come and go.
-void RedlockTurn::watch() {
-  for (std::size_t i = 0; i < nodes_.size(); ++i) {
-    const auto wait = nodes_[i]->wait();
-    epoll_event event{.events = static_cast<std::uint32_t>(wait.events), .data = {}};
-    if (wait.fd >= 0 && (wait.fd != watched_[i].fd ||
-                         epoll_ctl(events_.get(), EPOLL_CTL_MOD, wait.fd, &event) != 0)) {
-      epoll_ctl(events_.get(), EPOLL_CTL_ADD, wait.fd, &event);
-    }
-    watched_[i] = {wait.fd, wait.events};
-  }
+  return Wait{.fd = nodes_.fd(), .events = POLLIN, .until = until};
 }
 
 void RedlockTurn::after_asking(base::Time now) {
@@ -349,32 +299,13 @@ void RedlockTurn::after_asking(base::Time now) {
     ++tag_;
     asked_.assign(nodes_.size(), false);
     round_ends_ = std::max(round_ends_, now + options_.node_timeout);
-    pump_nodes(0);
+    compose();
+    pump_nodes();
   } else if (stands_at(Step::ask)) {  // to be asked again
     phase_ = Phase::pausing;
     resume_ = now + base::random_between(kPause / 2, kPause);
   } else {
     phase_ = Phase::over;
-  }
-}
-
-// Everywhere, also where we were refused or heard nothing; nobody waits for
-// the answers.
-void RedlockTurn::let_go(std::size_t index, const core::RequestId& id) {
-  std::string call;
-  script_.append_call(call, 1, kRedlockHead + 1, false);
-  append_resp_word(call, options_.key(batch_[index].name));
-  append_head(call, "0");
-  std::string packed;
-  append_packed(packed, core::Release{id});
-  packed.front() = 'F';
-  append_resp_word(call, packed);
-  std::vector<RedlockNode::Answer> late;
-  for (const auto& node : nodes_) {
-    if (node->is_ready()) {
-      node->ask(0, call);
-      node->advance(0, late);
-    }
   }
 }
 
@@ -386,9 +317,8 @@ void RedlockTurn::finish() {
 Result<void> RedlockTurn::connect_until(base::Time deadline) {
   const std::size_t majority = nodes_.size() / 2 + 1;
   while (true) {
-    pump_nodes(0);
-    const auto ready = static_cast<std::size_t>(std::count_if(
-        nodes_.begin(), nodes_.end(), [](const auto& node) { return node->is_ready(); }));
+    pump_nodes();
+    const std::size_t ready = nodes_.ready();
     const base::Time now = base::BootClock::now();
     const bool all_tried = std::all_of(nodes_.begin(), nodes_.end(), [](const auto& node) {
       return node->is_ready() || !node->trouble().empty();
@@ -404,8 +334,8 @@ Result<void> RedlockTurn::connect_until(base::Time deadline) {
       }
       return tl::unexpected{unreachable(none)};
     }
-    watch();
-    pollfd wanted{events_.get(), POLLIN, 0};
+    nodes_.watch();
+    pollfd wanted{nodes_.fd(), POLLIN, 0};
     poll(&wanted, 1, 5);
   }
 }

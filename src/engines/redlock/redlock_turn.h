@@ -9,19 +9,19 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/file_descriptor.h"
 #include "core/quorum.h"
 #include "engine/driver.h"
 #include "engine/engine.h"
 #include "engines/redis/redis_script.h"
 #include "engines/redlock/redlock_hints.h"
-#include "engines/redlock/redlock_node.h"
+#include "engines/redlock/redlock_nodes.h"
 
 namespace holdfast::engines {
 
-// One batch on its way to all nodes. First everything is asked of everybody at
-// once; what a majority granted then gets its token written back, and what it
-// did not is released everywhere, without waiting for that.
+// One batch on its way to all nodes. Everything is asked of everybody at once,
+// and mostly that is all. Where a majority granted a lock but not with the token
+// that was proposed, the right one is written back in a second round; what no
+// majority granted is released everywhere, without waiting for that.
 class RedlockTurn : public engine::Conversation {
  public:
   // `hints` are wanted once somebody waits.
@@ -43,7 +43,7 @@ class RedlockTurn : public engine::Conversation {
     core::Operation sent;  // in place of the command
     Step step = Step::ask;
     core::Quorum quorum{0, {}};
-    std::uint64_t token = 0;
+    std::uint64_t token = 0;       // proposed, then that of the grant
     std::optional<Error> refusal;  // what a node said
     bool revoked = false;
     bool answered = false;  // by a majority
@@ -53,9 +53,10 @@ class RedlockTurn : public engine::Conversation {
   std::optional<Error> objection(const core::Command& command) const;
   core::Operation translated(const core::Operation& operation) const;
   void start_asking(base::Time now);
-  void send_to(std::size_t node, base::Time now);
+  void send_to(std::size_t node, base::Time now, std::vector<RedlockNode::Answer>& answers);
+  void compose();
   std::string call_for(std::size_t node, bool in_full, base::Time now) const;
-  void pump_nodes(short ready);
+  void pump_nodes();
   void on_answer(std::size_t node, const RedlockNode::Answer& answer, base::Time now);
   void take(std::size_t node, Item& item, const core::Outcome& said, const std::string& refusal);
   bool decided() const;
@@ -66,33 +67,36 @@ class RedlockTurn : public engine::Conversation {
   void judge_release(std::size_t index, const core::RequestId& id);
   void judge_look(std::size_t index);
   void deny(std::size_t index, const core::Acquire& asked);
-  void wait_with(const core::Acquire& asked);
+  void grant(std::size_t index, const core::Acquire& asked, base::Duration validity);
+  void wait_with(const core::Acquire& asked, std::uint64_t seen);
   void after_writing(base::Time now);
+  static std::string written(const core::RequestId& id, std::uint64_t token);
+  void tell(std::size_t index, std::string_view packed);
   void let_go(std::size_t index, const core::RequestId& id);
   void append_head(std::string& call, std::string_view young) const;
   Error unreachable(const Item& item) const;
   void silence_the_rest();
-  void watch();
   base::Time timeout_for(base::Time now) const;
 
   const RedlockOptions options_;
   const engine::EngineOptions client_;
   const RedisScript script_;
   const std::string party_;
-  std::vector<std::unique_ptr<RedlockNode>> nodes_;
+  RedlockNodes nodes_;
   RedlockHints& hints_;
-  base::FileDescriptor events_;  // an epoll of the nodes' sockets
-  struct Watched {
-    int fd = -1;
-    short events = 0;
-  };
-  std::vector<Watched> watched_;
+  core::Proposals proposals_;
 
   std::span<const core::Command> batch_;
   engine::Done done_;
   engine::Outcomes outcomes_;
   std::vector<Item> items_;
   Phase phase_ = Phase::over;
+  struct Said {  // the same to all nodes, in this round
+    std::size_t count = 0;
+    std::string keys;
+    std::string commands;
+  };
+  Said said_;
   std::uint64_t tag_ = 0;
   std::vector<bool> asked_;  // nodes that got this round's call
   base::Time deadline_{};
@@ -101,7 +105,11 @@ class RedlockTurn : public engine::Conversation {
   bool given_up_ = false;
 
   // Those who wait ask again; those who hold can be repaired.
-  std::unordered_map<core::RequestId, core::Acquire> hopefuls_;
+  struct Hopeful {
+    core::Acquire asked;
+    std::uint64_t seen = 0;  // the largest token that nodes spoke of
+  };
+  std::unordered_map<core::RequestId, Hopeful> hopefuls_;
   std::unordered_map<core::RequestId, core::Acquire> held_;
 };
 

@@ -91,7 +91,7 @@ void RedlockTurn::judge_release(std::size_t index, const core::RequestId& id) {
   held_.erase(id);
   outcome.status = gave_back ? Status::released : Status::not_held;
   if (const auto* requeue = std::get_if<core::Requeue>(&batch_[index].operation)) {
-    wait_with(requeue->next);
+    wait_with(requeue->next, 0);
     outcome = {.status = Status::queued,
                .look_again = base::random_between(kStepAside / 2, kStepAside),
                .gave_back = gave_back};
@@ -120,9 +120,15 @@ void RedlockTurn::judge_acquire(std::size_t index, const core::Acquire& asked, b
   Item& item = items_[index];
   switch (item.quorum.verdict()) {
     case Verdict::ours:
-      if (!core::quorum_validity(asked.ttl, item.quorum.sent(), now)) {
+      if (const auto validity = core::quorum_validity(asked.ttl, item.quorum.sent(), now);
+          !validity) {
         let_go(index, asked.id);
         deny(index, asked);
+      } else if (item.quorum.took_proposal()) {
+        if (hopefuls_.contains(asked.id)) {
+          tell(index, written(asked.id, item.token));  // that it waits no longer
+        }
+        grant(index, asked, *validity);
       } else {
         item.step = Step::write;
         item.token = item.quorum.token();
@@ -143,8 +149,15 @@ void RedlockTurn::judge_acquire(std::size_t index, const core::Acquire& asked, b
   }
 }
 
-void RedlockTurn::wait_with(const core::Acquire& asked) {
-  hopefuls_.insert_or_assign(asked.id, asked);
+void RedlockTurn::grant(std::size_t index, const core::Acquire& asked, base::Duration validity) {
+  hopefuls_.erase(asked.id);
+  held_.insert_or_assign(asked.id, asked);
+  outcomes_[index] = {
+      .status = Status::granted, .token = items_[index].token, .lease_for = validity};
+}
+
+void RedlockTurn::wait_with(const core::Acquire& asked, std::uint64_t seen) {
+  hopefuls_.insert_or_assign(asked.id, Hopeful{asked, seen});
   hints_.start();
 }
 
@@ -153,7 +166,7 @@ void RedlockTurn::deny(std::size_t index, const core::Acquire& asked) {
     outcomes_[index].status = Status::busy;
     return;
   }
-  wait_with(asked);
+  wait_with(asked, items_[index].quorum.largest());
   const base::Duration pause = base::random_between(kShortestRetry, kLongestRetry);
   const base::Duration expiry = items_[index].quorum.look_again();
   outcomes_[index] = {
@@ -171,9 +184,7 @@ void RedlockTurn::after_writing(base::Time now) {
     const auto& asked = std::get<core::Acquire>(item.sent);
     const auto validity = core::quorum_validity(asked.ttl, item.quorum.sent(), now);
     if (item.quorum.verdict() == Verdict::ours && validity) {
-      hopefuls_.erase(asked.id);
-      held_.insert_or_assign(asked.id, asked);
-      outcomes_[i] = {.status = Status::granted, .token = item.token, .lease_for = *validity};
+      grant(i, asked, *validity);
     } else {
       let_go(i, asked.id);
       deny(i, asked);
