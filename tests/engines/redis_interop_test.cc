@@ -148,6 +148,25 @@ TEST_F(RedisRedisson, TheirLockExcludesUsUntilTheLastHoldEndsAndThenWakesUs) {
   EXPECT_EQ(submit(*engine, name_, release(1)).status, Status::released);
 }
 
+// Nobody announces an expiry, so a waiter must know when to look, also one that
+// asks in the holder's last millisecond.
+TEST_F(RedisRedisson, AnExpiryIsLookedForToTheLast) {
+  const auto engine = open();
+  int queued = 0;
+  for (std::uint32_t round = 1; round <= 300; ++round) {
+    ASSERT_EQ(peer_takes().kind, RespValue::Kind::nil);
+    peer_->ask({"PEXPIRE", name_, round % 2 == 0 ? "1" : "2"});
+    const core::Outcome outcome = submit(*engine, name_, acquire(round));
+    if (outcome.status == Status::queued) {
+      ++queued;
+      ASSERT_GT(outcome.look_again, core::Duration::zero()) << "round " << round;
+      ASSERT_TRUE(eventually([&] { return peer_->ask({"EXISTS", name_}).integer == 0; }));
+    }
+    ASSERT_EQ(submit(*engine, name_, release(round)).status, Status::released);
+  }
+  EXPECT_GT(queued, 0);
+}
+
 TEST_F(RedisRedisson, OurLockLooksLikeTheirsAndItsReleaseIsAnnounced) {
   const auto engine = open(1);
   const auto other = open(2);

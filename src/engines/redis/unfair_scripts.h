@@ -66,7 +66,8 @@ local function acquire(key, words, at, gave_back)
   end
   if flags % 2 == 0 then return outcome(BUSY, 0, 0, 0, gave_back) end
   waits(key, id, ttl, window)
-  return outcome(QUEUED, 0, max(pttl or 0, 0) * 1000, 0, gave_back)
+  -- A key in its last millisecond has 0 left; one without an expiry, -1.
+  return outcome(QUEUED, 0, ((pttl or -1) + 1) * 1000, 0, gave_back)
 end
 
 local function release(key, id)
