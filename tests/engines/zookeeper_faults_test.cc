@@ -23,6 +23,7 @@
 #include "support/needs.h"
 #include "support/quorum_servers.h"
 #include "support/server.h"
+#include "support/zookeeper_test.h"
 
 namespace holdfast {
 namespace {
@@ -44,34 +45,7 @@ TEST(ZookeeperDoctor, KnowsWhatIsWrongWithAVersion) {
   EXPECT_EQ(level("3.9.4", true), Finding::Level::ok);
 }
 
-class ZookeeperFaults : public ::testing::Test {
- protected:
-  void SetUp() override {
-    HOLDFAST_SKIP_IF_MISSING(missing_quorum("zookeeper"));
-    port_ = shared_server_port("zookeeper");
-  }
-  std::string url(const std::string& more = "", const std::string& user = "") const {
-    return url_at(port_, more, user);
-  }
-  std::string url_at(const std::string& port, const std::string& more = "",
-                     const std::string& user = "") const {
-    return "zookeeper://" + user + "127.0.0.1:" + port + root_ +
-           "?session_timeout=10s&tick=200ms&timeout=10s" + more;
-  }
-  std::unique_ptr<proof::FaultProxy> proxy() const {
-    return proxy_to(static_cast<std::uint16_t>(std::stoi(port_)));
-  }
-  static std::string port_of(const proof::FaultProxy& proxy) {
-    return std::to_string(proxy.port());
-  }
-  static std::size_t nodes_of(engine::Engine& engine, const std::string& name) {
-    const auto info = engine.show(name).value();
-    return info.holders.size() + info.queue.size();
-  }
-
-  std::string port_;
-  const std::string root_ = "/t-" + base::Id::random().hex().substr(0, 12);
-};
+class ZookeeperFaults : public ZookeeperTest {};
 
 // The create's answer is lost, and the connection once more while we look for
 // the node: there must be one in the end, and none after the release.
@@ -281,6 +255,8 @@ TEST_F(ZookeeperFaults, ARequeueIntoAVanishedQueueLeavesNothingBehind) {
   const auto engine = open_engine(url());
   ASSERT_EQ(submit(*engine, "x", acquire(1, permits(2, 2))).status, Status::granted);
   ASSERT_TRUE(eventually([&] {
+    // The server looks for empty containers when it has time.
+    EXPECT_EQ(submit(*engine, "x", renew(1)).status, Status::renewed);
     std::promise<engines::ZookeeperStatus> answer;
     auto told = answer.get_future();
     look_at(session, root_ + "/x/locks", answer);
@@ -317,6 +293,65 @@ TEST_F(ZookeeperFaults, AnExpiredSessionRefusesSeveralStepsAtOnce) {
     check_all(session, count, answer);
     EXPECT_EQ(told.get(), engines::ZookeeperStatus::unavailable);
   }
+}
+
+engine::Detached ask_for_children(engines::ZookeeperSession& session, std::atomic<int>& answered) {
+  co_await session.children("/");
+  ++answered;
+}
+
+// At its end the library forgets what its thread for answers has not begun with, and it may
+// end at once. (So about every time; the other way to be forgotten, below, is rare.)
+TEST_F(ZookeeperFaults, WhatIsUnderWayWhenASessionIsReplacedIsAnswered) {
+  const auto where = engine::Url::parse(url());
+  engines::ZookeeperSession session{
+      engines::ZookeeperOptions::from(where.value()).value(),
+      {.changed = [](const std::string&) {}, .connected = [] {}, .disconnected = [](bool) {}}};
+  std::atomic<int> answered = 0;
+  int asked = 0;
+  for (int round = 0; round < 5; ++round) {
+    ASSERT_TRUE(session.await_connection(base::BootClock::now() + test::kPatience));
+    for (int i = 0; i < 3000; ++i, ++asked) ask_for_children(session, answered);
+    session.reopen();
+    EXPECT_EQ(answered, asked);
+  }
+}
+
+// The library takes what it is given just as it learns that the session is over, and has
+// nobody left to answer it.
+TEST_F(ZookeeperFaults, WhatWasAskedAsTheSessionEndedIsAnsweredOnceTheNextBegins) {
+  const auto line = proxy();
+  const auto where = engine::Url::parse("zookeeper://127.0.0.1:" + port_of(*line) +
+                                        "/?session_timeout=1s&tick=200ms");
+  std::atomic<bool> expired = false;
+  std::atomic<int> answered = 0;
+  std::atomic<int> asked = 0;
+  engines::ZookeeperSession session{engines::ZookeeperOptions::from(where.value()).value(),
+                                    {.changed = [](const std::string&) {},
+                                     .connected = [] {},
+                                     .disconnected = [&](bool over) { expired = over; }}};
+  ASSERT_TRUE(session.await_connection(base::BootClock::now() + test::kPatience));
+  ASSERT_TRUE(eventually([&] {
+    line->block(Way::to_store);
+    std::this_thread::sleep_for(2s);  // the server forgets us meanwhile, and tells afterwards
+    std::atomic<bool> enough = false;
+    const auto ask = [&] {
+      while (!enough) {
+        if (asked - answered > 100'000) continue;  // it knows no bound of its own
+        ++asked;
+        ask_for_children(session, answered);
+      }
+    };
+    std::vector<std::thread> askers;
+    for (int i = 0; i < 6; ++i) askers.emplace_back(ask);
+    line->unblock(Way::to_store);
+    const bool over = eventually([&] { return expired.load(); }, 2s);
+    enough = true;
+    for (std::thread& asker : askers) asker.join();
+    return over;
+  }));
+  session.reopen();
+  EXPECT_EQ(answered, asked);
 }
 
 // --- users

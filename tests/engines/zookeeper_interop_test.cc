@@ -65,13 +65,15 @@ class ZookeeperInterop : public ::testing::Test {
     now.wait = 0s;
     EXPECT_EQ(client.acquire("peers", now).error().code, ErrorCode::busy);
     AcquireOptions patient = how;
-    patient.wait = kPatience;
+    patient.wait = 4 * kPatience;  // Java takes its time to start on a busy machine
     auto waiting = std::async(std::launch::async, [&] { return client.acquire("peers", patient); });
     EXPECT_TRUE(eventually([&] { return client.show("peers").value().queue.size() == 1; }));
 
     Peer second{words};
-    EXPECT_TRUE(eventually([&] { return client.show("peers").value().queue.size() == 2; }))
+    EXPECT_TRUE(
+        eventually([&] { return client.show("peers").value().queue.size() == 2; }, 3 * kPatience))
         << second.words();
+    EXPECT_EQ(waiting.wait_for(0s), std::future_status::timeout) << "the first still holds it";
     ASSERT_TRUE(first.let_go()) << first.words();
     auto lease = waiting.get();
     ASSERT_TRUE(lease) << lease.error();

@@ -17,11 +17,6 @@ constexpr int kAttempts = 10;
 // What Curator's Revocable locks listen for.
 constexpr std::string_view kCuratorsRevoke = "__REVOKE__";
 
-Duration since(std::int64_t ctime_ms) {
-  const auto now = static_cast<std::int64_t>(base::wall_microseconds() / 1000);
-  return std::chrono::milliseconds{std::max<std::int64_t>(now - ctime_ms, 0)};
-}
-
 // No lock is called so: what else we keep.
 bool is_ours_alone(std::string_view child) {
   return child == "%waiting" || child == "%values" || child == "%clock";
@@ -90,7 +85,8 @@ engine::Task<ZookeeperRecipe::Holding> ZookeeperRecipe::holding(std::string dir)
   co_return now;
 }
 
-engine::Task<Result<LockInfo>> ZookeeperRecipe::describe(std::string name, std::string dir) {
+engine::Task<Result<LockInfo>> ZookeeperRecipe::describe(std::string name, std::string dir,
+                                                         engine::Ages ages) {
   Holding now = co_await holding(dir);
   if (now.error) {
     co_return tl::unexpected{*now.error};
@@ -110,7 +106,7 @@ engine::Task<Result<LockInfo>> ZookeeperRecipe::describe(std::string name, std::
     HolderInfo holder;
     holder.mode = mode_of(node.kind, semaphore);
     holder.token = note && note->token != 0 ? note->token : zookeeper_token(got.czxid);
-    holder.held_for = since(got.ctime_ms);
+    holder.held_for = ages.since(got.ctime_ms);
     holder.expires_in = session_->negotiated();
     holder.revoked = now.note.is_revoked(node.guid) || got.text == kCuratorsRevoke;
     holder.permits = note ? note->permits : 1;
@@ -127,7 +123,7 @@ engine::Task<Result<LockInfo>> ZookeeperRecipe::describe(std::string name, std::
     info.queue.push_back({.party = note ? note->party : foreign(got),
                           .mode = mode_of(node.kind, node.name.starts_with("locks/")),
                           .permits = note ? note->permits : 1,
-                          .waiting_for = since(got.ctime_ms)});
+                          .waiting_for = ages.since(got.ctime_ms)});
   }
   const bool used = !info.holders.empty() || !info.queue.empty();
   info.limit = used && now.note.kind == LockNote::Kind::semaphore ? now.note.limit : 0;
@@ -148,11 +144,13 @@ engine::Task<Result<LockInfo>> ZookeeperRecipe::show(std::string name) {
   if (!dir) {
     co_return tl::unexpected{std::move(dir.error())};
   }
-  co_return co_await describe(std::move(name), *dir);
+  const engine::Ages ages;
+  co_return co_await describe(std::move(name), *dir, ages);
 }
 
 engine::Task<Result<std::vector<LockInfo>>> ZookeeperRecipe::list(std::string prefix) {
   const std::string root = options_.root.empty() ? "/" : options_.root;
+  const engine::Ages ages;
   ZookeeperReply listed = co_await session_->children(root);
   std::vector<LockInfo> all;
   if (!listed.ok() && listed.status != ZookeeperStatus::no_node) {
@@ -164,7 +162,7 @@ engine::Task<Result<std::vector<LockInfo>>> ZookeeperRecipe::list(std::string pr
         (options_.root.empty() && child == "zookeeper")) {
       continue;
     }
-    auto info = co_await describe(std::move(name), options_.root + "/" + child);
+    auto info = co_await describe(std::move(name), options_.root + "/" + child, ages);
     if (!info) {
       co_return tl::unexpected{std::move(info.error())};
     }

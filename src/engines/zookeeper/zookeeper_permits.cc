@@ -103,10 +103,25 @@ engine::Task<Outcome> ZookeeperRecipe::settle_permits(std::string dir, Step step
       co_return engine::plain(Status::not_held);
     }
     // Watched by the head of the queue alone; the list is read after the watch is set.
-    ZookeeperPair both{session_->children(dir + "/locks"), session_->children(dir + "/leases")};
-    const auto [locks, leases] = co_await both;
+    std::vector<ZookeeperRequest> requests;
+    requests.push_back(session_->children(dir + "/locks"));
+    requests.push_back(session_->children(dir + "/leases"));
+    requests.push_back(session_->get(dir));
+    ZookeeperSeveral in_one_go{std::move(requests)};
+    const auto replies = co_await in_one_go;
+    const ZookeeperReply& locks = replies[0];
+    const ZookeeperReply& leases = replies[1];
+    const ZookeeperReply& record = replies[2];
     if (!locks.ok() || !is_settled(leases)) {
       co_return zookeeper_failure(locks.ok() ? leases : locks);
+    }
+    if (!record.ok()) {
+      co_return zookeeper_failure(record);
+    }
+    if (record.version != version) {  // the total may have been another when these were listed
+      note = LockNote::parse(record.text);
+      version = record.version;
+      continue;
     }
     const auto queue = lock_nodes(options_.layout, locks.children);
     const auto held = lock_nodes(options_.layout, leases.children);
@@ -136,9 +151,8 @@ engine::Task<Outcome> ZookeeperRecipe::settle_permits(std::string dir, Step step
       if (!now.ok()) {
         co_return zookeeper_failure(now);
       }
-      remember(dir,
-               {.czxid = now.czxid, .version = now.version, .note = LockNote::parse(now.text)});
       note = LockNote::parse(now.text);
+      remember(dir, now, note);
       version = now.version;
       // Somebody may lock it in another way since.
       const ZookeeperReply listed = co_await session_->children(dir);
@@ -160,6 +174,7 @@ engine::Task<Outcome> ZookeeperRecipe::settle_permits(std::string dir, Step step
       if (watched.ok()) {
         co_return queued(step.id, step.beat ? step.started : base::Time{}, standing.ahead + 1);
       }
+      unwatch(blocker, step.id);
       if (watched.status != ZookeeperStatus::no_node) {
         co_return zookeeper_failure(watched);
       }
@@ -168,7 +183,11 @@ engine::Task<Outcome> ZookeeperRecipe::settle_permits(std::string dir, Step step
     const bool dry = std::ranges::none_of(
         held, [&](const LockNode& node) { return note.is_revoked(node.guid); });
     if (dry && held.size() + place->shape.permits <= note.limit) {
-      co_return co_await take_leases(dir, step, *place);
+      auto taken = co_await take_leases(dir, step, *place, version);
+      if (taken) {
+        co_return *std::move(taken);
+      }
+      continue;  // the record is read with the next lists
     }
     if (!step.queue) {
       co_return co_await leave(step.id, engine::plain(Status::busy));
@@ -176,22 +195,23 @@ engine::Task<Outcome> ZookeeperRecipe::settle_permits(std::string dir, Step step
     watch_for(dir + "/leases", step.id);
     watch_for(dir, step.id);
     ZookeeperPair watch{session_->children(dir + "/leases", true), session_->get(dir, true)};
-    const auto [again, record] = co_await watch;
-    if (!is_settled(again) || !record.ok()) {
-      co_return zookeeper_failure(record.ok() ? again : record);
+    const auto [again, same] = co_await watch;
+    if (!is_settled(again) || !same.ok()) {
+      co_return zookeeper_failure(same.ok() ? again : same);
     }
-    if (again.children.size() == leases.children.size() && record.version == version) {
+    if (again.children.size() == leases.children.size() && same.version == version) {
       co_return queued(step.id, step.beat ? step.started : base::Time{}, 0);
     }
-    note = LockNote::parse(record.text);
-    version = record.version;
   }
 }
 
-// All leases and out of the queue, at once.
-engine::Task<Outcome> ZookeeperRecipe::take_leases(std::string dir, Step step, Place place) {
+// All leases and out of the queue, at once, if the total is still the one that was compared.
+engine::Task<std::optional<Outcome>> ZookeeperRecipe::take_leases(std::string dir, Step step,
+                                                                  Place place,
+                                                                  std::int32_t version) {
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     std::vector<ZookeeperOperation> steps;
+    steps.push_back({.path = dir, .version = version});
     for (std::uint32_t i = 0; i < place.shape.permits; ++i) {
       steps.push_back(
           {.what = ZookeeperOperation::What::create,
@@ -213,6 +233,9 @@ engine::Task<Outcome> ZookeeperRecipe::take_leases(std::string dir, Step step, P
     if (taken.status == ZookeeperStatus::outcome_unknown) {
       change(step.id, [](Place& found) { found.path.clear(); });
       co_return zookeeper_failure(taken);
+    }
+    if (taken.status == ZookeeperStatus::bad_version) {
+      co_return std::nullopt;
     }
     if (taken.status != ZookeeperStatus::no_node) {
       co_return zookeeper_failure(taken);

@@ -10,7 +10,6 @@
 namespace holdfast::engines {
 namespace {
 
-constexpr std::size_t kMaxKnown = 1024;
 constexpr Duration kRetry = std::chrono::milliseconds{500};
 // Only what is held for long is watched for a revocation: it is a read more.
 constexpr Duration kGuardAfter = std::chrono::milliseconds{200};
@@ -52,6 +51,7 @@ ZookeeperRecipe::ZookeeperRecipe(ZookeeperOptions options, engine::EngineOptions
                                                }
                                                wake_.notify_all();
                                              }});
+  joint_ = std::make_unique<ZookeeperJoint>(*session_);
   caretaker_ = std::thread{[this] { run(); }};
 }
 
@@ -103,6 +103,9 @@ void ZookeeperRecipe::forget(const core::RequestId& id) {
 void ZookeeperRecipe::leave_table(const core::RequestId& id) {
   const auto found = places_.find(id);
   if (found != places_.end()) {
+    for (const std::string& path : found->second.watched) {
+      drop_watch(path, id);
+    }
     agenda_.erase({found->second.due, id});
     places_.erase(found);
   }
@@ -173,22 +176,68 @@ core::Outcome ZookeeperRecipe::queued(const core::RequestId& id, base::Time beat
   return outcome;
 }
 
-void ZookeeperRecipe::remember(const std::string& dir, Known known) {
+void ZookeeperRecipe::remember(const std::string& dir, const ZookeeperReply& node,
+                               const LockNote& note) {
   const std::lock_guard lock{mutex_};
-  if (known_.size() >= kMaxKnown && !known_.contains(dir)) {
-    known_.erase(known_.begin());
+  known_.put(dir, node.czxid, node.version, note);
+}
+
+ZookeeperJoint::Seen ZookeeperRecipe::seen(const std::string& dir) {
+  const std::lock_guard lock{mutex_};
+  const auto* known = known_.find(dir);
+  return known == nullptr ? ZookeeperJoint::Seen{} : known->seen();
+}
+
+// It was made, seen in the list and removed, in this order: if nobody else came or went
+// since it was seen, the list has changed once.
+void ZookeeperRecipe::note_release(const Place& place) {
+  const std::lock_guard lock{mutex_};
+  auto* known = known_.find(place.dir);
+  if (known != nullptr && known->czxid == place.seen.czxid) {
+    known->changes = place.seen.changes + 1;
+    known->has_changes = true;
   }
-  known_.insert_or_assign(dir, std::move(known));
 }
 
 // --- what the session tells
 
+// Only for those who have a place, and no longer than that: what the library never calls,
+// because its session is over, is not kept for ever.
 void ZookeeperRecipe::watch_for(const std::string& path, const core::RequestId& id) {
   const std::lock_guard lock{mutex_};
+  const auto found = places_.find(id);
+  if (found == places_.end()) {
+    return;
+  }
   auto& ids = watchers_[path];
   if (std::ranges::find(ids, id) == ids.end()) {
     ids.push_back(id);
+    found->second.watched.push_back(path);
   }
+}
+
+void ZookeeperRecipe::unwatch(const std::string& path, const core::RequestId& id) {
+  const std::lock_guard lock{mutex_};
+  drop_watch(path, id);
+  const auto found = places_.find(id);
+  if (found != places_.end()) {
+    std::erase(found->second.watched, path);
+  }
+}
+
+void ZookeeperRecipe::drop_watch(const std::string& path, const core::RequestId& id) {
+  const auto found = watchers_.find(path);
+  if (found != watchers_.end()) {
+    std::erase(found->second, id);
+    if (found->second.empty()) {
+      watchers_.erase(found);
+    }
+  }
+}
+
+std::size_t ZookeeperRecipe::watches() {
+  const std::lock_guard lock{mutex_};
+  return watchers_.size();
 }
 
 void ZookeeperRecipe::on_changed(const std::string& path) {
@@ -199,6 +248,13 @@ void ZookeeperRecipe::on_changed(const std::string& path) {
     if (auto found = watchers_.extract(path)) {
       ids = std::move(found.mapped());
     }
+    for (const core::RequestId& id : ids) {
+      const auto place = places_.find(id);
+      if (place != places_.end()) {
+        std::erase(place->second.watched, path);
+        place->second.ahead.reset();
+      }
+    }
   }
   for (const core::RequestId& id : ids) {
     follow_up(id);
@@ -207,8 +263,9 @@ void ZookeeperRecipe::on_changed(const std::string& path) {
 
 // Somebody in front of it went: perhaps it is its turn.
 engine::Detached ZookeeperRecipe::follow_up(core::RequestId id) {
+  const auto self = weak_from_this().lock();
   const auto place = find(id);
-  if (!place) {
+  if (!place || !self) {
     co_return;
   }
   if (place->held || options_.strategy == ZookeeperOptions::Strategy::simple) {
@@ -228,13 +285,17 @@ engine::Detached ZookeeperRecipe::follow_up(core::RequestId id) {
 }
 
 engine::Detached ZookeeperRecipe::watch_own(core::RequestId id) {
+  const auto self = weak_from_this().lock();
   const auto place = find(id);
-  if (!place) {
+  if (!place || !self) {
     co_return;
   }
-  std::string path = place->leases.empty() ? place->path : place->leases.front();
+  const std::string path = place->leases.empty() ? place->path : place->leases.front();
   watch_for(path, id);
-  const ZookeeperReply got = co_await session_->get(std::move(path), true);
+  const ZookeeperReply got = co_await session_->get(path, true);
+  if (!got.ok()) {
+    unwatch(path, id);
+  }
   if (!got.ok() || got.version != 0) {
     bell_.ring({.id = id, .token = 0});
   }
@@ -373,7 +434,10 @@ ZookeeperRecipe::Due ZookeeperRecipe::take_due(base::Time now) {
 }
 
 engine::Detached ZookeeperRecipe::give_up(core::RequestId id) {
-  co_await release(id);
+  const auto self = weak_from_this().lock();
+  if (self) {
+    co_await release(id);
+  }
 }
 
 core::Outcome ZookeeperRecipe::abandon(const core::RequestId& id, Place place) {

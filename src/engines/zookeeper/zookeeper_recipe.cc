@@ -133,11 +133,10 @@ engine::Task<Outcome> ZookeeperRecipe::enqueue(std::string dir, core::Acquire wa
   }
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     const NodeKind kind = kind_for(wanted.shape, known_note(dir), {});
-    ZookeeperPair both{
-        session_->create(dir + "/" + node_prefix(options_.layout, kind, wanted.id),
-                         note_text(wanted.id, 1, 0), ZookeeperMode::ephemeral_sequential),
-        session_->children(dir)};
-    auto [made, listed] = co_await both;
+    const auto company = is_known(dir) ? ZookeeperJoint::Company::yes : ZookeeperJoint::Company::no;
+    auto wish = joint_->create(dir, node_prefix(options_.layout, kind, wanted.id),
+                               note_text(wanted.id, 1, 0), seen(dir), company);
+    auto [made, listed] = co_await wish;
     if (made.status == ZookeeperStatus::no_node) {
       LockNote fresh{.kind = fresh_kind(wanted.shape)};
       const ZookeeperReply parent = co_await make_lock(dir, std::move(fresh));
@@ -154,9 +153,11 @@ engine::Task<Outcome> ZookeeperRecipe::enqueue(std::string dir, core::Acquire wa
       co_return zookeeper_failure(made);
     }
     const auto token = zookeeper_token(made.czxid);
-    const bool kept = change(wanted.id, [&path = made.text, &token](Place& place) {
+    const ZookeeperJoint::Seen after{.czxid = listed.czxid, .changes = listed.changes};
+    const bool kept = change(wanted.id, [&path = made.text, &token, &after](Place& place) {
       place.path = path;
       place.token = token.value_or(0);
+      place.seen = after;
     });
     if (!kept) {  // its time was up, or its session over, before it was made
       co_return abandon(wanted.id, {.dir = dir, .shape = wanted.shape, .path = made.text});
@@ -237,8 +238,10 @@ engine::Task<Outcome> ZookeeperRecipe::settle(std::string dir, Step step, Zookee
     watch_for(blocker, step.id);
     const ZookeeperReply watched = co_await session_->get(blocker, true);
     if (watched.ok()) {
+      change(step.id, [&](Place& mine) { mine.ahead = standing.ahead; });
       co_return queued(step.id, step.beat ? step.started : base::Time{}, standing.ahead);
     }
+    unwatch(blocker, step.id);
     if (watched.status != ZookeeperStatus::no_node) {
       co_return zookeeper_failure(watched);
     }
@@ -278,6 +281,9 @@ engine::Task<Outcome> ZookeeperRecipe::look(core::RequestId id, Beat beat) {
   if (place->shape.mode == Mode::permits) {
     co_return co_await look_permits(*place, step);
   }
+  if (place->ahead && !place->held) {
+    co_return co_await look_from_line(*place, step);
+  }
   std::vector<ZookeeperOperation> checks;
   for (const std::string& path : title(*place)) {
     checks.push_back({.path = path});
@@ -301,6 +307,32 @@ engine::Task<Outcome> ZookeeperRecipe::look(core::RequestId id, Beat beat) {
     co_return zookeeper_failure(listed);
   }
   co_return co_await settle(place->dir, step, std::move(listed));
+}
+
+// Who watches the one in front and has not heard of it knows where it stands: only the proof
+// of life is left to ask for.
+engine::Task<Outcome> ZookeeperRecipe::look_from_line(Place place, Step step) {
+  if (!step.beat) {
+    co_return queued(step.id, {}, *place.ahead);
+  }
+  auto wish = joint_->check(place.path);
+  const ZookeeperReply alive = co_await wish;
+  if (alive.status == ZookeeperStatus::no_node) {
+    forget(step.id);
+    co_return engine::plain(Status::not_held);
+  }
+  if (!alive.ok()) {
+    co_return zookeeper_failure(alive);
+  }
+  const auto now = find(step.id);
+  if (now && now->ahead && !now->held) {
+    co_return queued(step.id, step.started, *now->ahead);
+  }
+  ZookeeperReply listed = co_await session_->children(place.dir);
+  if (!listed.ok()) {
+    co_return zookeeper_failure(listed);
+  }
+  co_return co_await settle(place.dir, step, std::move(listed));
 }
 
 engine::Task<Outcome> ZookeeperRecipe::release(core::RequestId id) {
@@ -330,13 +362,17 @@ engine::Task<Outcome> ZookeeperRecipe::release(core::RequestId id) {
   }
   ZookeeperReply removed;
   if (removes.size() == 1) {
-    removed = co_await session_->remove(removes.front().path);
+    auto wish = joint_->remove(removes.front().path);
+    removed = co_await wish;
   } else {
     removed = co_await session_->multi(std::move(removes));
   }
   // A look may have turned its place in the queue into leases meanwhile.
   if (removed.status == ZookeeperStatus::no_node && place->leases.empty() && has_leases(id)) {
     co_return co_await release(id);
+  }
+  if (removed.ok() && place->leases.empty()) {
+    note_release(*place);
   }
   if (removed.ok() || removed.status == ZookeeperStatus::no_node) {
     forget(id);
@@ -347,13 +383,13 @@ engine::Task<Outcome> ZookeeperRecipe::release(core::RequestId id) {
 
 LockNote ZookeeperRecipe::known_note(const std::string& dir) {
   const std::lock_guard lock{mutex_};
-  const auto found = known_.find(dir);
-  return found == known_.end() ? LockNote{} : found->second.note;
+  const auto* known = known_.find(dir);
+  return known == nullptr ? LockNote{} : known->note();
 }
 
 bool ZookeeperRecipe::is_known(const std::string& dir) {
   const std::lock_guard lock{mutex_};
-  return known_.contains(dir);
+  return known_.find(dir) != nullptr;
 }
 
 // Read again only if the list shows that it is not what we know.
@@ -361,16 +397,15 @@ engine::Task<LockNote> ZookeeperRecipe::note_of(std::string dir, std::int64_t cz
                                                 std::int32_t version) {
   {
     const std::lock_guard lock{mutex_};
-    const auto found = known_.find(dir);
-    if (found != known_.end() && found->second.czxid == czxid && found->second.version == version) {
-      co_return found->second.note;
+    const auto* known = known_.find(dir);
+    if (known != nullptr && known->czxid == czxid && known->version == version) {
+      co_return known->note();
     }
   }
   const ZookeeperReply got = co_await session_->get(dir);
-  Known known{.czxid = got.czxid, .version = got.version, .note = LockNote::parse(got.text)};
-  LockNote note = known.note;
+  LockNote note = LockNote::parse(got.text);
   if (got.ok()) {
-    remember(dir, std::move(known));
+    remember(dir, got, note);
   }
   co_return note;
 }
@@ -380,7 +415,7 @@ engine::Task<LockNote> ZookeeperRecipe::note_of(std::string dir, std::int64_t cz
 engine::Task<ZookeeperReply> ZookeeperRecipe::make_lock(std::string dir, LockNote note) {
   ZookeeperReply made = co_await session_->create(dir, note.text(), ZookeeperMode::container);
   if (made.ok()) {
-    remember(dir, {.czxid = made.czxid, .version = made.version, .note = note});
+    remember(dir, made, note);
   }
   if (made.status == ZookeeperStatus::no_node) {
     const std::string above = parent_of(dir);

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -16,9 +17,12 @@
 #include <vector>
 
 #include "core/commands.h"
+#include "engine/ages.h"
 #include "engine/bell.h"
 #include "engine/engine.h"
 #include "engine/task.h"
+#include "engines/zookeeper/zookeeper_joint.h"
+#include "engines/zookeeper/zookeeper_known.h"
 #include "engines/zookeeper/zookeeper_layout.h"
 #include "engines/zookeeper/zookeeper_session.h"
 
@@ -30,7 +34,9 @@ namespace holdfast::engines {
 // A coroutine of it runs on the thread of its caller up to its first request,
 // then on the library's. The mutex guards the tables alone and is never held
 // while a request is made or anybody is told anything.
-class ZookeeperRecipe {
+//
+// It lives in a shared_ptr, which every coroutine of it holds that nobody waits for.
+class ZookeeperRecipe : public std::enable_shared_from_this<ZookeeperRecipe> {
  public:
   ZookeeperRecipe(ZookeeperOptions options, engine::EngineOptions client);
   ~ZookeeperRecipe();
@@ -42,6 +48,9 @@ class ZookeeperRecipe {
   engine::Bell& bell() noexcept { return bell_; }
   std::uint64_t changes() const noexcept { return changes_.load(); }
 
+  // Commands that are performed while it is open share transactions.
+  ZookeeperJoint::Gate together() { return joint_->gate(); }
+
   // Ends the thread; the places that are left end with the session.
   void stop();
 
@@ -51,6 +60,8 @@ class ZookeeperRecipe {
   bool was_not_sent(const core::Outcome& outcome);
 
   engine::Task<core::Outcome> perform(core::Command command);
+  // How many watches it waits for to fire: at most a few a place.
+  std::size_t watches();
   // One round trip for all of them.
   engine::Task<engine::Outcomes> renew(std::vector<core::RequestId> ids);
 
@@ -74,6 +85,9 @@ class ZookeeperRecipe {
     std::vector<std::string> leases = {};  // a semaphore's permits, once it holds them
     std::string badge = {};                // strategy=simple: a node named after the request
     std::uint64_t token = 0;
+    ZookeeperJoint::Seen seen = {};           // the lock's node, after its own was made
+    std::vector<std::string> watched = {};    // paths
+    std::optional<std::uint32_t> ahead = {};  // it waits, and nothing has fired since
     base::Time beat{};  // send time of what last proved that our session lives
     base::Time due{};   // its date in the agenda
     bool held = false;
@@ -81,11 +95,6 @@ class ZookeeperRecipe {
     bool ending = false;   // its time is up
 
     std::string child() const { return path.substr(path.rfind('/') + 1); }
-  };
-  struct Known {
-    std::int64_t czxid = 0;
-    std::int32_t version = 0;
-    LockNote note;
   };
   // The nodes without which it holds nothing.
   static std::vector<std::string> title(const Place& place);
@@ -112,6 +121,7 @@ class ZookeeperRecipe {
   engine::Task<core::Outcome> acquire(std::string dir, core::Acquire acquire);
   enum class Beat { no, yes };  // also keeps a waiter alive
   engine::Task<core::Outcome> look(core::RequestId id, Beat beat);
+  engine::Task<core::Outcome> look_from_line(Place place, Step step);
   engine::Task<core::Outcome> release(core::RequestId id);
   engine::Task<core::Outcome> enqueue(std::string dir, core::Acquire acquire, Step step);
   engine::Task<core::Outcome> settle(std::string dir, Step step, ZookeeperReply listed);
@@ -139,7 +149,9 @@ class ZookeeperRecipe {
   engine::Task<core::Outcome> enqueue_permits(std::string dir, core::Acquire acquire, Step step);
   engine::Task<core::Outcome> settle_permits(std::string dir, Step step, LockNote note,
                                              std::int32_t version);
-  engine::Task<core::Outcome> take_leases(std::string dir, Step step, Place place);
+  // nullopt: the lock's node is no longer what it was in that version.
+  engine::Task<std::optional<core::Outcome>> take_leases(std::string dir, Step step, Place place,
+                                                         std::int32_t version);
   bool has_leases(const core::RequestId& id);
   engine::Task<core::Outcome> look_permits(Place place, Step step);
   engine::Task<core::Outcome> resize(std::string dir, std::uint32_t limit);
@@ -166,7 +178,7 @@ class ZookeeperRecipe {
     std::optional<Error> error;
   };
   engine::Task<Holding> holding(std::string dir);
-  engine::Task<Result<LockInfo>> describe(std::string name, std::string dir);
+  engine::Task<Result<LockInfo>> describe(std::string name, std::string dir, engine::Ages ages);
   Party foreign(const ZookeeperReply& node) const;
 
   // zookeeper_values.cc
@@ -193,7 +205,12 @@ class ZookeeperRecipe {
   }
   core::Outcome granted(const core::RequestId& id, base::Time started);
   core::Outcome queued(const core::RequestId& id, base::Time beat, std::uint32_t ahead);
+  ZookeeperJoint::Seen seen(const std::string& dir);
+  void note_release(const Place& place);
+  // To be told when the node changes; no longer.
   void watch_for(const std::string& path, const core::RequestId& id);
+  void unwatch(const std::string& path, const core::RequestId& id);
+  void drop_watch(const std::string& path, const core::RequestId& id);  // with mutex_ held
   void on_changed(const std::string& path);
   void on_expired();
   void on_connected();
@@ -202,7 +219,7 @@ class ZookeeperRecipe {
   engine::Detached give_up(core::RequestId id);
   // Nodes of a request that has no place any more: the caretaker sees to it that they go.
   core::Outcome abandon(const core::RequestId& id, Place place);
-  void remember(const std::string& dir, Known known);
+  void remember(const std::string& dir, const ZookeeperReply& node, const LockNote& note);
   void run();
   void wait(std::unique_lock<std::mutex>& lock, base::Time now);
   struct Due {
@@ -228,7 +245,7 @@ class ZookeeperRecipe {
 
   std::mutex mutex_;
   std::unordered_map<core::RequestId, Place> places_;
-  std::unordered_map<std::string, Known> known_;
+  KnownLocks known_;
   std::unordered_map<std::string, std::vector<core::RequestId>> watchers_;
   // When to look whether a place's time is up.
   std::set<std::pair<base::Time, core::RequestId>> agenda_;
@@ -236,6 +253,7 @@ class ZookeeperRecipe {
   bool stopping_ = false;
   std::condition_variable wake_;
   std::unique_ptr<ZookeeperSession> session_;
+  std::unique_ptr<ZookeeperJoint> joint_;
   std::thread caretaker_;
 };
 

@@ -39,10 +39,12 @@ struct ZookeeperReply {
   std::vector<ZookeeperStatus> results;  // of a multi that was refused: each operation's
   std::int64_t czxid = 0;
   std::int64_t mzxid = 0;
+  std::int64_t pzxid = 0;  // of the last change among the children
   std::int64_t ctime_ms = 0;
   std::int64_t mtime_ms = 0;
   std::int32_t version = 0;
-  std::int64_t owner = 0;  // the session that an ephemeral node belongs to
+  std::int32_t changes = 0;  // among the children: how many came and went
+  std::int64_t owner = 0;    // the session that an ephemeral node belongs to
 
   bool ok() const noexcept { return status == ZookeeperStatus::ok; }
   Error error() const;
@@ -63,13 +65,16 @@ struct ZookeeperOperation {
 };
 
 class ZookeeperSession;
+struct ZookeeperHandle;  // the vendor's, with what it owes us
 
 // A request, sent when it is awaited; the coroutine goes on on the library's
 // thread. The session must outlive it.
 class ZookeeperRequest {
  public:
-  using Send = std::function<int(ZookeeperRequest&)>;
-  explicit ZookeeperRequest(Send send) : send_{std::move(send)} {}
+  using Send = std::function<int(ZookeeperHandle&, ZookeeperRequest&)>;
+  // Of that handle, which may be null: then there is nobody to send it to.
+  ZookeeperRequest(std::shared_ptr<ZookeeperHandle> handle, Send send)
+      : handle_{std::move(handle)}, send_{std::move(send)} {}
 
   bool await_ready() const noexcept { return false; }
   bool await_suspend(std::coroutine_handle<> waiter);
@@ -80,30 +85,39 @@ class ZookeeperRequest {
   void complete(int code);
 
  private:
-  friend class ZookeeperPair;
+  friend class ZookeeperSeveral;
   bool send();  // false: it failed at once
+  std::shared_ptr<ZookeeperHandle> handle_;
   Send send_;
   ZookeeperReply reply_;
   std::function<void()> done_;
 };
 
-// Two requests in one go: the server answers them in this order, and nothing
-// of ours comes between.
-class ZookeeperPair {
+// Requests in one go: the server answers them in this order.
+class ZookeeperSeveral {
  public:
-  ZookeeperPair(ZookeeperRequest first, ZookeeperRequest second)
-      : first_{std::move(first)}, second_{std::move(second)} {}
+  explicit ZookeeperSeveral(std::vector<ZookeeperRequest> requests)
+      : requests_{std::move(requests)} {}
 
-  bool await_ready() const noexcept { return false; }
+  bool await_ready() const noexcept { return requests_.empty(); }
   bool await_suspend(std::coroutine_handle<> waiter);
-  std::pair<ZookeeperReply, ZookeeperReply> await_resume() {
-    return {std::move(first_.reply_), std::move(second_.reply_)};
-  }
+  std::vector<ZookeeperReply> await_resume();
 
  private:
-  ZookeeperRequest first_;
-  ZookeeperRequest second_;
-  std::shared_ptr<std::atomic<int>> left_ = std::make_shared<std::atomic<int>>(3);
+  std::vector<ZookeeperRequest> requests_;
+};
+
+// Two of them.
+class ZookeeperPair {
+ public:
+  ZookeeperPair(ZookeeperRequest first, ZookeeperRequest second);
+
+  bool await_ready() const noexcept { return false; }
+  bool await_suspend(std::coroutine_handle<> waiter) { return both_.await_suspend(waiter); }
+  std::pair<ZookeeperReply, ZookeeperReply> await_resume();
+
+ private:
+  ZookeeperSeveral both_;
 };
 
 // One session with the ensemble, opened anew when it expires. The only place
@@ -149,17 +163,17 @@ class ZookeeperSession {
   ZookeeperRequest multi(std::vector<ZookeeperOperation> operations);
 
  private:
-  struct Handle;
-  struct Callbacks;  // what the library calls
+  friend struct ZookeeperHandle;
 
-  std::shared_ptr<Handle> handle() const;
+  std::shared_ptr<ZookeeperHandle> handle() const;
+  void on_state(int state, Duration timeout);  // as the library calls it
   void open();
 
   const ZookeeperOptions options_;
   const Events events_;
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
-  std::shared_ptr<Handle> handle_;
+  std::shared_ptr<ZookeeperHandle> handle_;
   bool refused_ = false;  // our identity was
   base::Time silent_since_{};
   std::atomic<bool> connected_{false};

@@ -198,6 +198,10 @@ engine::Task<Result<std::vector<core::NamedValue>>> ZookeeperRecipe::list_values
 
 // Some at a time: to find what was erased, nodes must be read.
 engine::Detached ZookeeperRecipe::tidy_values() {
+  const auto self = weak_from_this().lock();
+  if (!self) {
+    co_return;
+  }
   const std::string root = options_.root + "/%values";
   ZookeeperReply listed = co_await session_->children(root);
   if (!listed.ok() || listed.children.empty()) {
