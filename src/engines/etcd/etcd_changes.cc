@@ -41,6 +41,10 @@ engine::Task<std::optional<Error>> EtcdRecipe::rewrite(std::string dir, Change w
     change(wanted.id, [&](Place& found) {
       found.mod_revision = answer.revision;
       found.token = wanted.to.note.token != 0 ? wanted.to.note.token : wanted.to.token;
+      if (found.heir_of) {  // its key names it now
+        heirs_.erase(*found.heir_of);
+        found.heir_of.reset();
+      }
     });
   }
   co_return problem;
@@ -102,7 +106,7 @@ engine::Task<std::optional<Outcome>> EtcdRecipe::look_to_change(std::string dir,
   if (problem) {
     co_return engine::failed(*std::move(problem));
   }
-  look.line = line_up(std::move(found.keys));
+  look.line = line_of(std::move(found.keys));
   look.revision = found.revision;
   look.mine = entrant_in(look.line, place->key, id);
   if (look.mine == nullptr) {

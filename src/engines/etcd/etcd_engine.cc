@@ -5,6 +5,7 @@
 #include <array>
 #include <utility>
 
+#include "engine/disclosing.h"
 #include "engine/recipe_engine.h"
 #include "engines/etcd/etcd_recipe.h"
 
@@ -25,9 +26,13 @@ std::span<const Capabilities> capability_rows() {
   return rows;
 }
 
-class EtcdEngine : public engine::RecipeEngine<EtcdRecipe> {
+class EtcdEngine : public engine::RecipeEngine<EtcdRecipe>, public engine::Disclosing {
  public:
   using RecipeEngine::RecipeEngine;
+
+  Result<void> disclose(core::RequestId id) override {
+    return ask<Result<void>>([&] { return recipe().disclose(id); });
+  }
 
  protected:
   std::vector<Finding> findings(EtcdRecipe& recipe) override {

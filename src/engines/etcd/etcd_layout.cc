@@ -138,6 +138,10 @@ std::string etcd_key(std::string_view directory, std::int64_t lease, const core:
   return std::string{directory} + std::string(hex.data(), end) + "-" + id.hex();
 }
 
+std::string etcd_directory_of(std::string_view key) {
+  return std::string{key.substr(0, key.rfind('/') + 1)};
+}
+
 std::optional<core::RequestId> etcd_request_of(std::string_view key) {
   const auto dash = key.rfind('-');
   return dash == std::string_view::npos ? std::nullopt : id_from(key.substr(dash + 1));

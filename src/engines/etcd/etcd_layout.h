@@ -29,6 +29,7 @@ std::string etcd_unescaped(std::string_view name);
 // The name of the lock that this key belongs to; nullopt: it is none of ours.
 std::optional<std::string> etcd_name(const EtcdOptions& options, std::string_view key);
 std::string etcd_key(std::string_view directory, std::int64_t lease, const core::RequestId& id);
+std::string etcd_directory_of(std::string_view key);  // that it is in
 // The request that an own key belongs to; nullopt for strangers.
 std::optional<core::RequestId> etcd_request_of(std::string_view key);
 

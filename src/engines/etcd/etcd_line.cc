@@ -112,6 +112,7 @@ EtcdStanding standing_of(const std::vector<Entrant>& line, std::string_view key,
       standing.blocker = each->key.key;
     }
   }
+  standing.next = mine == line.data() + 1 && mine->note.shape.mode != Mode::permits;
   return standing;
 }
 

@@ -80,6 +80,15 @@ engine::Task<std::optional<Error>> EtcdRecipe::transact(EtcdTransaction transact
   co_return std::nullopt;
 }
 
+engine::Task<std::optional<Error>> EtcdRecipe::transact_jointly(std::string dir,
+                                                                EtcdTransaction transaction,
+                                                                EtcdTransactionAnswer& answer) {
+  EtcdJoint::Passenger trip{*joint_, std::move(dir), std::move(transaction)};
+  co_await trip;
+  answer = std::move(trip.answer);
+  co_return std::move(trip.problem);
+}
+
 engine::Task<std::optional<Error>> EtcdRecipe::range(std::string dir, EtcdRange& found) {
   const EtcdRequest::Reply reply = co_await session_->call(kRange, encode_range(etcd_all_of(dir)));
   if (!reply.ok()) {
@@ -136,7 +145,7 @@ engine::Task<Outcome> EtcdRecipe::acquire(std::string dir, core::Acquire wanted)
     transaction.success.push_back(etcd_all_of(dir));
     transaction.failure.push_back(etcd_all_of(dir));
     EtcdTransactionAnswer answer;
-    auto problem = co_await transact(std::move(transaction), answer);
+    auto problem = co_await transact_jointly(dir, std::move(transaction), answer);
     if (problem && etcd_lease_is_gone(*problem)) {
       lease_gone(place->lease);
       forget(wanted.id);
@@ -148,8 +157,8 @@ engine::Task<Outcome> EtcdRecipe::acquire(std::string dir, core::Acquire wanted)
       }
       co_return engine::failed(*std::move(problem));
     }
-    std::vector<EtcdKey> keys = std::move(answer.parts.back().keys);
-    co_return co_await settle(dir, step, std::move(keys));
+    EtcdRange found{.revision = answer.revision, .keys = std::move(answer.parts.back().keys)};
+    co_return co_await settle(dir, step, std::move(found));
   }
   co_return engine::failed(
       {ErrorCode::unavailable, "etcd: our leases keep vanishing", std::nullopt});
@@ -157,23 +166,23 @@ engine::Task<Outcome> EtcdRecipe::acquire(std::string dir, core::Acquire wanted)
 
 // Where does it stand, by this list?
 // NOLINTNEXTLINE(readability-function-size): the recipe, step by step
-engine::Task<Outcome> EtcdRecipe::settle(std::string dir, Step step, std::vector<EtcdKey> keys) {
+engine::Task<Outcome> EtcdRecipe::settle(std::string dir, Step step, EtcdRange found) {
   for (;;) {
     const auto place = find(step.id);
     if (!place || place->ending) {
       co_return engine::plain(Status::not_held);
     }
-    const auto line = line_up(std::move(keys));
+    const auto line = line_of(std::move(found.keys));
     sweep(line);
     const EtcdStanding standing = standing_of(line, place->key, step.id);
     if (!standing.found) {
       forget(step.id);
       co_return engine::plain(Status::not_held);
     }
-    change(step.id, [&](Place& found) {
-      found.create_revision = standing.create_revision;
-      found.mod_revision = standing.revoked ? 0 : standing.mod_revision;
-      found.token = standing.token;
+    change(step.id, [&](Place& mine) {
+      mine.create_revision = standing.create_revision;
+      mine.mod_revision = standing.revoked ? 0 : standing.mod_revision;
+      mine.token = standing.token;
     });
     if (standing.token == 0) {
       Outcome used_up = engine::failed(
@@ -186,7 +195,7 @@ engine::Task<Outcome> EtcdRecipe::settle(std::string dir, Step step, std::vector
     if (standing.holds) {
       if (!place->held) {
         end_watch(place->watch);
-        change(step.id, [](Place& found) { found.watch = 0; });
+        change(step.id, [](Place& mine) { mine.watch = 0; });
       }
       // No grant if our own lease may be gone after the wait.
       auto problem = co_await freshen(place->lease, step.started + place->window);
@@ -203,34 +212,47 @@ engine::Task<Outcome> EtcdRecipe::settle(std::string dir, Step step, std::vector
       co_return co_await leave(step.id, engine::plain(Status::busy));
     }
     if (place->watch != 0 && place->blocker == standing.blocker) {
+      change(step.id, [&](Place& mine) {
+        const bool sees = mine.ends_since != 0 && found.revision >= mine.ends_since;
+        if (mine.watch == place->watch && sees && standing.next) {
+          mine.next_at = found.revision;
+        }
+      });
       co_return queued(step.id, step.beat ? step.started : base::Time{}, standing.ahead);
     }
     // From now on, then a look: a watch that starts in the past is served late.
     end_watch(place->watch);
     const std::int64_t watch = new_watch(step.id);
-    change(step.id, [&](Place& found) {
-      found.watch = watch;
-      found.blocker = standing.blocker;
+    change(step.id, [&](Place& mine) {
+      mine.watch = watch;
+      mine.blocker = standing.blocker;
+      mine.ends_since = mine.next_at = 0;
     });
-    const EtcdRequest::Reply watched = co_await session_->watch(watch, standing.blocker);
+    std::vector<std::string> either{standing.blocker, place->key};
+    EtcdRequest set_up = standing.next ? session_->watch_ends(watch, dir, std::move(either))
+                                       : session_->watch(watch, standing.blocker);
+    const EtcdRequest::Reply watched = co_await set_up;
     if (!watched.ok()) {
-      change(step.id, [&](Place& found) { found.watch = found.watch == watch ? 0 : found.watch; });
+      change(step.id, [&](Place& mine) { mine.watch = mine.watch == watch ? 0 : mine.watch; });
       co_return engine::failed(unknown("etcd: " + watched.text));
     }
-    EtcdRange found;
+    change(step.id, [&](Place& mine) {
+      if (mine.watch == watch && standing.next) {
+        mine.ends_since = watched.revision;
+      }
+    });
     auto problem = co_await range(dir, found);
     if (problem) {
       problem->code = ErrorCode::outcome_unknown;
       co_return engine::failed(*std::move(problem));
     }
-    keys = std::move(found.keys);
   }
 }
 
 // A put that came after its own release, because calls overtake each other,
 // would stay as long as our lease does.
 void EtcdRecipe::sweep(const std::vector<Entrant>& line) {
-  std::vector<std::string> ghosts;
+  std::vector<EtcdKey> ghosts;
   {
     const std::lock_guard lock{mutex_};
     for (const Entrant& each : line) {
@@ -239,11 +261,11 @@ void EtcdRecipe::sweep(const std::vector<Entrant>& line) {
       }
       const auto known = each.request ? places_.find(*each.request) : places_.end();
       if (each.request && (known == places_.end() || known->second.key != each.key.key)) {
-        ghosts.push_back(each.key.key);
+        ghosts.push_back(each.key);
       }
     }
   }
-  for (std::string& ghost : ghosts) {
+  for (EtcdKey& ghost : ghosts) {
     remove_ghost(std::move(ghost));
   }
 }
@@ -266,12 +288,12 @@ engine::Task<Outcome> EtcdRecipe::look(core::RequestId id, Beat beat) {
     }
   }
   EtcdRange found;
-  const std::string dir = place->key.substr(0, place->key.rfind('/') + 1);
+  const std::string dir = etcd_directory_of(place->key);
   auto problem = co_await range(dir, found);
   if (problem) {
     co_return engine::failed(*std::move(problem));
   }
-  co_return co_await settle(dir, step, std::move(found.keys));
+  co_return co_await settle(dir, step, std::move(found));
 }
 
 }  // namespace holdfast::engines

@@ -17,10 +17,12 @@
 #include <vector>
 
 #include "core/commands.h"
+#include "engine/ages.h"
 #include "engine/bell.h"
 #include "engine/engine.h"
 #include "engine/task.h"
 #include "engine/value_text.h"
+#include "engines/etcd/etcd_joint.h"
 #include "engines/etcd/etcd_line.h"
 #include "engines/etcd/etcd_session.h"
 
@@ -67,6 +69,9 @@ class EtcdRecipe {
     return false;
   }  // the session sees to it
 
+  // What is asked for on this thread while it lives goes to the server together.
+  EtcdJoint::Boarding together() { return EtcdJoint::Boarding{*joint_}; }
+
   engine::Task<core::Outcome> perform(core::Command command);
   // Few round trips for all of them.
   engine::Task<engine::Outcomes> renew(std::vector<core::RequestId> ids);
@@ -74,6 +79,8 @@ class EtcdRecipe {
   engine::Task<Result<std::vector<LockInfo>>> list(std::string prefix);
   engine::Task<Result<LockInfo>> show(std::string name);
   engine::Task<std::vector<Finding>> examine();
+  // From now on other processes find the grant under this request's id.
+  engine::Task<Result<void>> disclose(core::RequestId id);
 
   engine::Task<Result<std::optional<core::Value>>> load_value(std::string name);
   // What it points to must live until the end.
@@ -94,6 +101,11 @@ class EtcdRecipe {
     base::Time due{};          // its date in the agenda
     std::int64_t watch = 0;    // on whom it waits for, or on its own key
     std::string blocker = {};  // whom it waits for
+    // Its watch sees all that ends in this line after this revision; 0: it does not.
+    std::int64_t ends_since = 0;
+    std::int64_t next_at = 0;  // at this revision nobody but the blocker was in front of it
+    // Whose the key was, and is by what stands in it: it stayed when they passed the lock on.
+    std::optional<core::RequestId> heir_of = std::nullopt;
     bool held = false;
     bool guarded = false;         // its own key was to be watched
     bool ending = false;          // its time is up
@@ -144,11 +156,14 @@ class EtcdRecipe {
   // etcd_recipe.cc
   engine::Task<core::Outcome> acquire(std::string dir, core::Acquire wanted);
   engine::Task<core::Outcome> look(core::RequestId id, Beat beat);
-  engine::Task<core::Outcome> settle(std::string dir, Step step, std::vector<EtcdKey> keys);
+  engine::Task<core::Outcome> settle(std::string dir, Step step, EtcdRange found);
   engine::Task<core::Outcome> leave(core::RequestId id, core::Outcome outcome);
   engine::Task<std::optional<Error>> transact(EtcdTransaction transaction,
                                               EtcdTransactionAnswer& answer,
                                               EtcdTurn turn = EtcdTurn::in_line);
+  // The same, together with what others ask at this time.
+  engine::Task<std::optional<Error>> transact_jointly(std::string dir, EtcdTransaction transaction,
+                                                      EtcdTransactionAnswer& answer);
   engine::Task<std::optional<Error>> range(std::string dir, EtcdRange& found);
   std::string note_text(const core::Shape& shape) const;
   void sweep(const std::vector<Entrant>& line);
@@ -156,7 +171,8 @@ class EtcdRecipe {
   // etcd_admin.cc
   engine::Task<core::Outcome> revoke(std::string dir, core::Revoke wanted);
   engine::Task<core::Outcome> resize(std::string dir, std::uint32_t limit);
-  engine::Task<LockInfo> describe(std::string name, std::vector<Entrant> line);
+  // How long they have been there is said as of that moment, by the clocks of all.
+  engine::Task<LockInfo> describe(std::string name, std::vector<Entrant> line, engine::Ages ages);
 
   // etcd_changes.cc
   struct Look {
@@ -198,6 +214,14 @@ class EtcdRecipe {
   engine::Task<core::Outcome> requeue(std::string dir, core::Requeue wanted);
   engine::Task<core::Outcome> requeue_by_steps(std::string dir, core::Requeue wanted);
 
+  // etcd_stay.cc
+  engine::Task<std::optional<core::Outcome>> stay(std::string dir, core::Requeue wanted, Place old);
+  bool succeed(const core::RequestId& before, const core::RequestId& id, Place place);
+  void name_heir(Entrant& entrant);  // with mutex_ held
+  // As they stand in the store, but what this process has is under the ids that it goes by.
+  Entrant as_known(EtcdKey key);
+  std::vector<Entrant> line_of(std::vector<EtcdKey> keys);
+
   // etcd_renewals.cc
   engine::Task<std::optional<Error>> unchanged(std::vector<Renewal> some, bool& all_of_them);
   engine::Task<std::optional<Error>> read_again(std::vector<Renewal> some,
@@ -234,12 +258,13 @@ class EtcdRecipe {
   core::Outcome queued(const core::RequestId& id, base::Time beat, std::uint32_t ahead);
   std::int64_t new_watch(const core::RequestId& id);
   void end_watch(std::int64_t watch);
-  void on_changed(std::int64_t watch);
+  void on_changed(std::int64_t watch, const std::vector<EtcdKey>& ended);
   void on_connected();
-  engine::Detached follow_up(core::RequestId id);
+  static bool is_next(const Place& place, const std::vector<EtcdKey>& ended);
+  engine::Detached follow_up(core::RequestId id, bool is_next);
   engine::Detached watch_own(core::RequestId id);
   engine::Detached give_up(core::RequestId id);
-  engine::Detached remove_ghost(std::string key);
+  engine::Detached remove_ghost(EtcdKey key);
   engine::Detached give_back_leases(std::shared_ptr<std::promise<void>> told);
   void run();
   struct Due {
@@ -258,6 +283,7 @@ class EtcdRecipe {
 
   std::mutex mutex_;
   std::unordered_map<core::RequestId, Place> places_;
+  std::unordered_map<core::RequestId, core::RequestId> heirs_;  // by whom their keys name
   std::unordered_map<std::int64_t, Lease> leases_;
   std::map<std::int64_t, std::int64_t> current_;  // seconds -> the lease to use
   std::map<std::int64_t, std::vector<std::coroutine_handle<>>> turns_;
@@ -268,6 +294,7 @@ class EtcdRecipe {
   bool stopping_ = false;
   std::condition_variable wake_;
   std::unique_ptr<EtcdSession> session_;
+  std::unique_ptr<EtcdJoint> joint_;
   std::thread caretaker_;
 };
 

@@ -33,12 +33,13 @@ engine::Task<Outcome> EtcdRecipe::release(core::RequestId id) {
     transaction.success.push_back({.what = EtcdOperation::What::remove, .key = place->key});
     transaction.failure.push_back({.what = EtcdOperation::What::range, .key = place->key});
     EtcdTransactionAnswer answer;
-    auto problem = co_await transact(std::move(transaction), answer);
+    auto problem =
+        co_await transact_jointly(etcd_directory_of(place->key), std::move(transaction), answer);
     if (problem) {
       co_return engine::failed(*std::move(problem));
     }
     const auto keys = answer.parts.empty() ? std::vector<EtcdKey>{} : answer.parts[0].keys;
-    if (answer.succeeded || keys.empty() || entrant_of(keys[0]).request != id) {
+    if (answer.succeeded || keys.empty() || as_known(keys[0]).request != id) {
       const bool removed = answer.succeeded && !answer.parts.empty() && answer.parts[0].deleted > 0;
       forget(id);
       co_return engine::plain(removed ? Status::released : Status::not_held);
@@ -118,6 +119,12 @@ engine::Task<Outcome> EtcdRecipe::requeue(std::string dir, core::Requeue wanted)
   if (problem) {
     co_return engine::failed(*std::move(problem));
   }
+  if (lease == old->lease) {
+    auto stayed = co_await stay(dir, wanted, *old);
+    if (stayed) {
+      co_return *std::move(stayed);
+    }
+  }
   Place place{.key = etcd_key(dir, lease, next.id),
               .ttl = next.ttl,
               .window = next.window,
@@ -136,7 +143,7 @@ engine::Task<Outcome> EtcdRecipe::requeue(std::string dir, core::Requeue wanted)
   transaction.success.push_back(etcd_all_of(dir));
   put(next.id, std::move(place));
   EtcdTransactionAnswer answer;
-  problem = co_await transact(std::move(transaction), answer);
+  problem = co_await transact_jointly(dir, std::move(transaction), answer);
   if (problem) {
     if (problem->code != ErrorCode::outcome_unknown) {
       forget(next.id);
@@ -147,8 +154,8 @@ engine::Task<Outcome> EtcdRecipe::requeue(std::string dir, core::Requeue wanted)
   if (!answer.succeeded) {  // there was nothing to give back
     co_return co_await acquire(dir, next);
   }
-  std::vector<EtcdKey> keys = std::move(answer.parts.back().keys);
-  Outcome outcome = co_await settle(dir, step, std::move(keys));
+  EtcdRange found{.revision = answer.revision, .keys = std::move(answer.parts.back().keys)};
+  Outcome outcome = co_await settle(dir, step, std::move(found));
   outcome.gave_back = true;
   co_return outcome;
 }

@@ -97,7 +97,7 @@ engine::Task<std::optional<Error>> EtcdRecipe::read_again(std::vector<Renewal> s
 Outcome EtcdRecipe::renewed(const core::RequestId& id, base::Time started,
                             const std::vector<EtcdKey>& keys) {
   const auto place = find(id);
-  const auto mine = keys.empty() ? std::nullopt : std::optional{entrant_of(keys.front())};
+  const auto mine = keys.empty() ? std::nullopt : std::optional{as_known(keys.front())};
   if (!place || !mine || mine->request != id ||
       mine->key.create_revision != place->create_revision) {
     forget(id);

@@ -50,7 +50,12 @@ std::string EtcdSession::server() const {
 }
 
 EtcdRequest EtcdSession::watch(std::int64_t id, std::string_view key) {
-  return EtcdRequest{this, id, encode_watch(id, key)};
+  return EtcdRequest{this, id, encode_watch(id, key, EtcdEvents::all), {}};
+}
+
+EtcdRequest EtcdSession::watch_ends(std::int64_t id, std::string_view directory,
+                                    std::vector<std::string> keys) {
+  return EtcdRequest{this, id, encode_watch(id, directory, EtcdEvents::ends), std::move(keys)};
 }
 
 void EtcdSession::unwatch(std::int64_t id) {

@@ -8,9 +8,11 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/time.h"
 #include "engines/etcd/etcd_options.h"
+#include "engines/etcd/etcd_wire.h"
 
 namespace holdfast::engines {
 
@@ -37,14 +39,16 @@ class EtcdRequest {
               EtcdTurn turn = EtcdTurn::in_line)
       : session_{session}, method_{method}, message_{std::move(message)}, turn_{turn} {}
   // A watch: answered when it is set up.
-  EtcdRequest(EtcdSession* session, std::int64_t watch, std::string message)
-      : session_{session}, watch_{watch}, message_{std::move(message)} {}
+  EtcdRequest(EtcdSession* session, std::int64_t watch, std::string message,
+              std::vector<std::string> ends)
+      : session_{session}, watch_{watch}, message_{std::move(message)}, ends_{std::move(ends)} {}
 
   struct Reply {
     EtcdStatusCode status = EtcdStatusCode::unavailable;
     int native = 0;
     std::string text;  // what the server said, if it was not pleased
     std::string body;
+    std::int64_t revision = 0;  // of a watch: it sees what comes after this
 
     bool ok() const noexcept { return status == EtcdStatusCode::ok; }
     Error error() const;
@@ -60,6 +64,7 @@ class EtcdRequest {
   std::string method_;
   std::int64_t watch_ = 0;
   std::string message_;
+  std::vector<std::string> ends_;
   EtcdTurn turn_ = EtcdTurn::at_once;
   Reply reply_;
   std::coroutine_handle<> waiter_;
@@ -73,8 +78,9 @@ class EtcdRequest {
 class EtcdSession {
  public:
   struct Events {
-    std::function<void(std::int64_t watch)> changed;  // and the watch is over
-    std::function<void()> connected;                  // anew: what was watched no longer is
+    // And the watch is over. `ended`: which keys are gone, as far as it says.
+    std::function<void(std::int64_t watch, const std::vector<EtcdKey>& ended)> changed;
+    std::function<void()> connected;  // anew: what was watched no longer is
   };
 
   // Events come on the session's thread.
@@ -93,8 +99,12 @@ class EtcdSession {
                    EtcdTurn turn = EtcdTurn::in_line) {
     return EtcdRequest{this, method, std::move(message), turn};
   }
-  // The next change of this key. `id` is not in use.
+  // The next change of this key, or below it if it ends in a slash. `id` is not in use.
   EtcdRequest watch(std::int64_t id, std::string_view key);
+  // The end of one of these keys below the directory. Whatever ends there is seen in its order,
+  // so what is told of one of them is true of all at that moment.
+  EtcdRequest watch_ends(std::int64_t id, std::string_view directory,
+                         std::vector<std::string> keys);
   void unwatch(std::int64_t id);
 
  private:

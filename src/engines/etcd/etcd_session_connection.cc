@@ -197,8 +197,8 @@ void EtcdConnection::tell(std::unique_lock<std::mutex>& lock) {
   if (news) {
     events_.connected();
   }
-  for (const std::int64_t watch : rung) {
-    events_.changed(watch);
+  for (const auto& [watch, ended] : rung) {
+    events_.changed(watch, ended);
   }
   lock.lock();
 }

@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -113,10 +113,10 @@ class EtcdConnection : private EtcdHttp2::Owner {
   base::Time reopen_watches_ = base::kNever;
   std::vector<std::pair<std::int64_t, EtcdRequest*>> creating_;  // watches, in the order sent
   std::vector<EtcdRequest*> unwatched_;  // watches to be set up once their stream is open
-  std::set<std::int64_t> watching_;
-  std::vector<EtcdRequest*> finished_;  // to be resumed outside the lock
-  std::vector<std::int64_t> rung_;
-  bool news_ = false;  // the watches were opened anew
+  std::map<std::int64_t, std::vector<std::string>> watching_;  // whose end counts; empty: all does
+  std::vector<EtcdRequest*> finished_;                         // to be resumed outside the lock
+  std::vector<std::pair<std::int64_t, std::vector<EtcdKey>>> rung_;  // and what ended
+  bool news_ = false;                                                // the watches were opened anew
   std::thread thread_;
 };
 

@@ -43,7 +43,7 @@ void EtcdConnection::unwatch(std::int64_t id) {
 }
 
 void EtcdConnection::on_message(std::string_view message) {
-  const auto news = decode_watch(message);
+  auto news = decode_watch(message);
   if (!news) {
     return;
   }
@@ -56,19 +56,31 @@ void EtcdConnection::on_message(std::string_view message) {
     creating_.erase(creating);
     const bool good = news->created && !news->cancelled;
     if (good) {
-      watching_.insert(news->id);
+      watching_.emplace(news->id, request->ends_);
+      request->reply_.revision = news->revision;
     } else {
       begin_login();  // it may be our token
     }
     finish(*request, good ? EtcdStatusCode::ok : EtcdStatusCode::refused, 0,
            "the watch was refused");
   }
-  if ((news->events > 0 || news->cancelled) && watching_.erase(news->id) > 0) {
-    rung_.push_back(news->id);
-    if (!news->cancelled) {
-      http2_->say(watch_stream_, encode_unwatch(news->id));
-    }
+  const auto watch = watching_.find(news->id);
+  if (watch == watching_.end() || (news->events == 0 && !news->cancelled)) {
+    return;
   }
+  const auto counts = [&](const EtcdKey& key) {
+    return std::ranges::find(watch->second, key.key) != watch->second.end();
+  };
+  if (!news->cancelled && !watch->second.empty() && std::ranges::none_of(news->ended, counts)) {
+    return;  // somebody else left
+  }
+  watching_.erase(watch);
+  if (news->cancelled) {
+    news->ended.clear();
+  } else {
+    http2_->say(watch_stream_, encode_unwatch(news->id));
+  }
+  rung_.emplace_back(news->id, std::move(news->ended));
 }
 
 void EtcdConnection::on_watches_closed(const EtcdHttp2::Stream& stream) {

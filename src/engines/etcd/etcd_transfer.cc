@@ -26,7 +26,7 @@ engine::Task<Outcome> EtcdRecipe::transfer(std::string dir, core::Transfer wante
     if (problem) {
       co_return engine::failed(*std::move(problem));
     }
-    const auto line = line_up(found.keys);
+    const auto line = line_of(found.keys);
     const auto of = [&](const core::RequestId& id) {
       return std::ranges::find_if(line, [&](const Entrant& each) { return each.request == id; });
     };
@@ -34,7 +34,7 @@ engine::Task<Outcome> EtcdRecipe::transfer(std::string dir, core::Transfer wante
       if (!mine->holds) {
         co_return Outcome{.status = Status::busy};
       }
-      co_return co_await settle(dir, step, std::move(found.keys));
+      co_return co_await settle(dir, step, std::move(found));
     }
     const auto giver = of(wanted.id);
     if (giver == line.end() || !giver->holds || giver->note.revoked) {

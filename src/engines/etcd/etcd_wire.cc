@@ -251,6 +251,15 @@ std::string encode(const EtcdTransaction& transaction) {
   return out.take();
 }
 
+std::string encode_together(const std::vector<const EtcdTransaction*>& transactions) {
+  constexpr std::uint64_t kTransaction = 4;
+  Writer out;
+  for (const EtcdTransaction* each : transactions) {
+    out.message(2, Writer{}.message(kTransaction, encode(*each)).take());
+  }
+  return out.take();
+}
+
 std::string encode_grant(std::int64_t seconds) {
   return Writer{}.number(1, seconds).take();
 }
@@ -263,11 +272,14 @@ std::string encode_login(std::string_view user, std::string_view password) {
   return Writer{}.bytes(1, user).bytes(2, password).take();
 }
 
-std::string encode_watch(std::int64_t id, std::string_view key) {
+std::string encode_watch(std::int64_t id, std::string_view key, EtcdEvents events) {
   Writer create;
   create.bytes(1, key);
   if (key.ends_with('/')) {
     create.bytes(2, etcd_prefix_end(std::string{key}));
+  }
+  if (events == EtcdEvents::ends) {
+    create.message(5, std::string_view{"\0", 1});  // filters: no puts
   }
   return Writer{}.message(1, create.number(7, id).take()).take();
 }
@@ -304,6 +316,30 @@ std::optional<EtcdTransactionAnswer> decode_transaction(std::string_view bytes) 
   return good ? std::optional{std::move(answer)} : std::nullopt;
 }
 
+std::optional<std::vector<EtcdTransactionAnswer>> decode_together(std::string_view bytes) {
+  constexpr std::uint64_t kTransaction = 4;
+  std::vector<EtcdTransactionAnswer> answers;
+  std::int64_t revision = 0;
+  bool good = true;
+  const bool whole = read_fields(bytes, [&](const Reader& field) {
+    if (field.field() == 1) {
+      revision = decode_header(field.bytes()).revision;
+    } else if (field.field() == 3) {
+      read_fields(field.bytes(), [&](const Reader& part) {
+        if (part.field() == kTransaction) {
+          auto answer = decode_transaction(part.bytes());
+          good = good && answer;
+          answers.push_back(answer ? *std::move(answer) : EtcdTransactionAnswer{});
+        }
+      });
+    }
+  });
+  for (EtcdTransactionAnswer& each : answers) {
+    each.revision = revision;  // it stands in the outer one alone
+  }
+  return good && whole ? std::optional{std::move(answers)} : std::nullopt;
+}
+
 std::optional<EtcdLease> decode_lease(std::string_view bytes) {
   EtcdLease lease;
   const bool good = read_fields(bytes, [&](const Reader& field) {
@@ -323,7 +359,9 @@ std::optional<EtcdLease> decode_lease(std::string_view bytes) {
 std::optional<EtcdWatchNews> decode_watch(std::string_view bytes) {
   EtcdWatchNews news;
   const bool good = read_fields(bytes, [&](const Reader& field) {
-    if (field.field() == 2) {
+    if (field.field() == 1) {
+      news.revision = decode_header(field.bytes()).revision;
+    } else if (field.field() == 2) {
       news.id = field.number();
     } else if (field.field() == 3) {
       news.created = field.number() != 0;
@@ -331,6 +369,18 @@ std::optional<EtcdWatchNews> decode_watch(std::string_view bytes) {
       news.cancelled = field.number() != 0;
     } else if (field.field() == 11) {
       ++news.events;
+      bool ended = false;
+      EtcdKey key;
+      read_fields(field.bytes(), [&](const Reader& event) {
+        if (event.field() == 1) {
+          ended = event.number() == 1;
+        } else if (event.field() == 2) {
+          key = decode_key(event.bytes());
+        }
+      });
+      if (ended) {
+        news.ended.push_back(std::move(key));
+      }
     }
   });
   return good ? std::optional{news} : std::nullopt;

@@ -51,12 +51,16 @@ struct EtcdTransaction {
 };
 
 std::string encode(const EtcdTransaction& transaction);
+// Several as one, each with compares of its own. They are judged by what was there before all
+// of them, so no two may be about the same keys.
+std::string encode_together(const std::vector<const EtcdTransaction*>& transactions);
 std::string encode_range(const EtcdOperation& range);
 std::string encode_grant(std::int64_t seconds);
 std::string encode_lease(std::int64_t lease);  // revoke, keep alive, time to live
 std::string encode_login(std::string_view user, std::string_view password);
 // Events from now on: of a key, or of all below if it ends in a slash.
-std::string encode_watch(std::int64_t id, std::string_view key);
+enum class EtcdEvents : std::uint8_t { all, ends };
+std::string encode_watch(std::int64_t id, std::string_view key, EtcdEvents events);
 std::string encode_unwatch(std::int64_t id);
 
 // --- answers; nullopt: not what it should be
@@ -80,6 +84,8 @@ struct EtcdTransactionAnswer {
   std::vector<Part> parts;  // one an operation
 };
 std::optional<EtcdTransactionAnswer> decode_transaction(std::string_view bytes);
+// One each, in the order in which they were sent together.
+std::optional<std::vector<EtcdTransactionAnswer>> decode_together(std::string_view bytes);
 
 struct EtcdLease {
   std::int64_t id = 0;
@@ -91,9 +97,11 @@ std::optional<EtcdLease> decode_lease(std::string_view bytes);
 
 struct EtcdWatchNews {
   std::int64_t id = 0;
+  std::int64_t revision = 0;  // if it was created: it sees what comes after this
   bool created = false;
   bool cancelled = false;
   std::size_t events = 0;
+  std::vector<EtcdKey> ended;  // keys that are gone, by their mod_revision
 };
 std::optional<EtcdWatchNews> decode_watch(std::string_view bytes);
 

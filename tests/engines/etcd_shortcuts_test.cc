@@ -1,0 +1,376 @@
+// What etcd is spared, and that nothing is lost by it: keys that stay, transactions that travel
+// together, entries without a look.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <holdfast/holdfast.h>
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/ids.h"
+#include "engine/disclosing.h"
+#include "support/engine_driver.h"
+#include "support/eventually.h"
+#include "support/fault_proxy.h"
+#include "support/loopback.h"
+#include "support/needs.h"
+#include "support/raw_etcd.h"
+#include "support/server.h"
+
+namespace holdfast::test {
+namespace {
+
+using core::Outcome;
+using core::Status;
+
+class EtcdShortcuts : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    for (const char* program : {"etcd", "etcdctl"}) {
+      HOLDFAST_SKIP_IF_MISSING(missing_program(program));
+    }
+    server_.emplace("etcd");
+  }
+  std::string url(std::uint16_t port, const std::string& options = "") const {
+    return "etcd://127.0.0.1:" + std::to_string(port) + "/t?" + options;
+  }
+  std::string url() const { return url(server_->port()); }
+  RawEtcd raw() const { return RawEtcd{std::to_string(server_->port())}; }
+  std::vector<std::string> keys_of(const std::string& name) const {
+    return raw().keys_below("t/" + name + "/");
+  }
+  static core::Requeue requeue(std::uint32_t from, core::Acquire next) {
+    return {.id = id(from), .next = next};
+  }
+
+  std::optional<PrivateServer> server_;
+};
+
+// --- a key that stays
+
+TEST_F(EtcdShortcuts, NobodyElseInLineAndTheKeyStays) {
+  const auto engine = open_engine(url());
+  const auto other = open_engine(url(), 2);
+  Outcome last = submit(*engine, "x", acquire(1));
+  ASSERT_EQ(last.status, Status::granted);
+  const auto first = keys_of("x");
+  ASSERT_EQ(first.size(), 1U);
+  const std::uint64_t writes = raw().calls_of("Txn");
+  std::uint32_t number = 1;
+  for (; number <= 20; ++number) {
+    const Outcome next = submit(*engine, "x", requeue(number, acquire(number + 1)));
+    ASSERT_EQ(next.status, Status::granted);
+    EXPECT_TRUE(next.gave_back);
+    EXPECT_GE(next.token, last.token + core::kTokenStride);
+    EXPECT_EQ(submit(*engine, "x", renew(number)).status, Status::not_held);
+    EXPECT_EQ(submit(*engine, "x", release(number)).status, Status::not_held);
+    EXPECT_EQ(submit(*engine, "x", poll(number + 1)).token, next.token);
+    EXPECT_EQ(engine->show("x")->holders.at(0).token, next.token);
+    last = next;
+  }
+  EXPECT_EQ(raw().calls_of("Txn"), writes);
+  EXPECT_EQ(keys_of("x"), first);
+  EXPECT_EQ(submit(*engine, "x", renew(number)).token, last.token);
+  EXPECT_EQ(submit(*other, "x", try_acquire(99)).status, Status::busy);
+  EXPECT_EQ(submit(*engine, "x", release(number)).status, Status::released);
+  EXPECT_TRUE(keys_of("x").empty());
+  EXPECT_GT(submit(*other, "x", acquire(100)).token, last.token);
+}
+
+// The room below the next revision ends at some time, and then there is a new key.
+TEST_F(EtcdShortcuts, TokensRiseHoweverLongItStays) {
+  const auto engine = open_engine(url());
+  const auto other = open_engine(url(), 2);
+  Outcome last = submit(*engine, "x", acquire(1));
+  std::set<std::string> keys;
+  std::uint32_t number = 1;
+  for (; number <= 100; ++number) {
+    const Outcome next = submit(*engine, "x", requeue(number, acquire(number + 1)));
+    ASSERT_EQ(next.status, Status::granted);
+    EXPECT_GE(next.token, last.token + core::kTokenStride);
+    last = next;
+    if (number % 10 == 0) keys.insert(keys_of("x").at(0));
+  }
+  EXPECT_GT(keys.size(), 1U);
+  EXPECT_EQ(submit(*other, "x", acquire(1000)).status, Status::queued);
+  const Outcome behind = submit(*engine, "x", requeue(number, acquire(number + 1)));
+  EXPECT_EQ(behind.status, Status::queued) << "somebody waits, and comes first";
+  Outcome entered;
+  EXPECT_TRUE(eventually([&] {
+    entered = submit(*other, "x", poll(1000));
+    return entered.status == Status::granted;
+  }));
+  EXPECT_GT(entered.token, last.token + core::kTokenStride - 1);
+}
+
+TEST_F(EtcdShortcuts, AKeyThatStaysIsNoGhost) {
+  const auto engine = open_engine(url());
+  ASSERT_EQ(submit(*engine, "x", acquire(1)).status, Status::granted);
+  ASSERT_EQ(submit(*engine, "x", requeue(1, acquire(2))).status, Status::granted);
+  ASSERT_EQ(submit(*engine, "x", acquire(3)).status, Status::queued);
+  ASSERT_EQ(submit(*engine, "x", poll(3)).status, Status::queued);
+  EXPECT_EQ(submit(*engine, "x", renew(2)).status, Status::renewed);
+  EXPECT_EQ(keys_of("x").size(), 2U);
+  EXPECT_EQ(submit(*engine, "x", release(2)).status, Status::released);
+  EXPECT_TRUE(eventually([&] { return submit(*engine, "x", poll(3)).status == Status::granted; }));
+}
+
+// What others note in it, they note in the key as it stands.
+TEST_F(EtcdShortcuts, AKeyThatStaysIsRevokedAsAnyOther) {
+  const auto engine = open_engine(url());
+  const auto other = open_engine(url(), 2);
+  ASSERT_EQ(submit(*engine, "x", acquire(1)).status, Status::granted);
+  const Outcome stayed = submit(*engine, "x", requeue(1, acquire(2)));
+  ASSERT_EQ(stayed.status, Status::granted);
+  ASSERT_EQ(submit(*other, "x", core::Revoke{}).status, Status::done);
+  EXPECT_EQ(submit(*engine, "x", renew(2)).status, Status::revoked);
+  EXPECT_EQ(submit(*engine, "x", poll(2)).token, stayed.token);
+  const auto marked = keys_of("x");
+  const Outcome next = submit(*engine, "x", requeue(2, acquire(3)));
+  EXPECT_EQ(next.status, Status::granted);
+  EXPECT_NE(keys_of("x"), marked) << "the mark was for the one before";
+  EXPECT_GT(next.token, stayed.token);
+  ASSERT_EQ(submit(*engine, "x", requeue(3, acquire(4))).status, Status::granted);
+  ASSERT_EQ(submit(*other, "x", core::Revoke{.now = true}).status, Status::done);
+  EXPECT_EQ(submit(*engine, "x", renew(4)).status, Status::not_held);
+}
+
+TEST_F(EtcdShortcuts, AKeyThatStaysChangesItsMode) {
+  const auto engine = open_engine(url());
+  const auto other = open_engine(url(), 2);
+  ASSERT_EQ(submit(*engine, "x", acquire(1, kShared)).status, Status::granted);
+  const Outcome reader = submit(*engine, "x", requeue(1, acquire(2, kShared)));
+  ASSERT_EQ(reader.status, Status::granted);
+  const Outcome beside = submit(*other, "x", acquire(9, kShared));
+  ASSERT_EQ(beside.status, Status::granted);
+  ASSERT_EQ(submit(*other, "x", release(9)).status, Status::released);
+  const Outcome writer = submit(*engine, "x", upgrade(2));
+  ASSERT_EQ(writer.status, Status::granted);
+  EXPECT_GT(writer.token, std::max(reader.token, beside.token));
+  EXPECT_EQ(submit(*engine, "x", downgrade(2)).token, writer.token);
+  const Outcome again = submit(*engine, "x", requeue(2, acquire(3, kShared)));
+  ASSERT_EQ(again.status, Status::granted);
+  EXPECT_GT(again.token, writer.token);
+  EXPECT_EQ(submit(*engine, "x", renew(3)).token, again.token);
+  EXPECT_EQ(submit(*engine, "x", requeue(3, acquire(4))).status, Status::granted) << "now a writer";
+  EXPECT_EQ(submit(*other, "x", try_acquire(10, kShared)).status, Status::busy);
+  EXPECT_EQ(submit(*engine, "x", release(4)).status, Status::released);
+}
+
+// Others know a grant by its request: it is written down before a code leaves the process.
+TEST_F(EtcdShortcuts, AKeyThatStaysIsDisclosedBeforeItIsGivenAway) {
+  const auto giver = open_engine(url());
+  const auto taker = open_engine(url(), 2);
+  ASSERT_EQ(submit(*giver, "x", acquire(1)).status, Status::granted);
+  const Outcome stayed = submit(*giver, "x", requeue(1, acquire(2)));
+  auto* const store = dynamic_cast<engine::Disclosing*>(giver.get());
+  ASSERT_NE(store, nullptr);
+  ASSERT_TRUE(store->disclose(id(2)));
+  EXPECT_EQ(taker->show("x")->holders.at(0).token, stayed.token);
+  EXPECT_EQ(submit(*taker, "x", transfer(1, 3)).status, Status::not_held) << "passed on before";
+  EXPECT_EQ(submit(*giver, "x", renew(2)).token, stayed.token);
+  const Outcome given = submit(*taker, "x", transfer(2, 4));
+  ASSERT_EQ(given.status, Status::granted);
+  EXPECT_GT(given.token, stayed.token);
+  EXPECT_EQ(submit(*giver, "x", renew(2)).status, Status::not_held);
+  EXPECT_EQ(submit(*giver, "x", release(2)).status, Status::not_held);
+  EXPECT_FALSE(store->disclose(id(2)));
+  ASSERT_EQ(submit(*taker, "x", requeue(4, acquire(5))).status, Status::granted);
+  EXPECT_EQ(submit(*taker, "x", transfer(5, 6)).status, Status::granted) << "in one process";
+  EXPECT_EQ(submit(*taker, "x", release(6)).status, Status::released);
+}
+
+// In a crowd that passes the lock on to itself nearly every grant is by a key that stayed.
+TEST_F(EtcdShortcuts, TheClientDisclosesWhatItGivesAway) {
+  auto giver = Client::open(url()).value();
+  auto taker = Client::open(url()).value();
+  const AcquireOptions few{.hand_over = 2};
+  std::atomic<bool> over = false;
+  std::vector<std::jthread> crowd;
+  for (int i = 0; i < 4; ++i) {
+    crowd.emplace_back([&] {
+      while (!over) EXPECT_TRUE(giver.acquire("x", few));
+    });
+  }
+  std::optional<std::uint64_t> last;
+  for (int turn = 0; turn < 10; ++turn) {
+    auto lease = giver.acquire("x", few);
+    ASSERT_TRUE(lease) << lease.error();
+    EXPECT_GT(lease->token(), last);
+    const auto token = lease->token();
+    const auto code = lease->give_away();
+    ASSERT_TRUE(code) << code.error();
+    const auto adopted = taker.adopt(*code);
+    EXPECT_TRUE(adopted) << adopted.error();
+    if (!adopted) break;
+    EXPECT_GT(adopted->token(), token);
+    last = adopted->token();
+  }
+  over = true;
+}
+
+// Nobody renews it, and other locks keep the lease alive.
+TEST_F(EtcdShortcuts, AKeyThatStaysEndsInTime) {
+  const auto engine = open_engine(url());
+  const auto made = [](std::uint32_t number) {
+    core::Acquire one = acquire(number);
+    one.ttl = 1s;
+    one.window = 600ms;
+    return one;
+  };
+  ASSERT_EQ(submit(*engine, "x", made(1)).status, Status::granted);
+  ASSERT_EQ(submit(*engine, "x", requeue(1, made(2))).status, Status::granted);
+  EXPECT_TRUE(eventually([&] { return keys_of("x").empty(); }));
+  EXPECT_EQ(submit(*engine, "x", renew(2)).status, Status::not_held);
+}
+
+// --- transactions that travel together
+
+TEST_F(EtcdShortcuts, DifferentLocksShareATransaction) {
+  constexpr std::uint32_t kMany = 60;
+  const auto engine = open_engine(url());
+  const auto other = open_engine(url(), 2);
+  ASSERT_EQ(submit(*engine, "warm-up", acquire(1000)).status, Status::granted);
+  ASSERT_EQ(submit(*other, "x7", acquire(1007)).status, Status::granted);
+  std::vector<core::Command> taken;
+  std::vector<core::Command> exchanged;
+  for (std::uint32_t i = 1; i <= kMany; ++i) {
+    taken.push_back({"x" + std::to_string(i), try_acquire(i)});
+    exchanged.push_back({"x" + std::to_string(i), release(i)});
+    exchanged.push_back({"y" + std::to_string(i), acquire(100 + i)});
+  }
+  const std::uint64_t before = raw().calls_of("Txn");
+  const auto outcomes = submit(*engine, taken);
+  EXPECT_LE(raw().calls_of("Txn") - before, 4U);  // the seventh leaves the line again
+  for (std::uint32_t i = 1; i <= kMany; ++i) {
+    EXPECT_EQ(outcomes[i - 1].status, i == 7 ? Status::busy : Status::granted) << i;
+  }
+  const std::uint64_t between = raw().calls_of("Txn");
+  const auto after = submit(*engine, exchanged);
+  EXPECT_LE(raw().calls_of("Txn") - between, 4U);
+  for (std::uint32_t i = 1; i <= kMany; ++i) {
+    EXPECT_EQ(after[2 * i - 2].status, i == 7 ? Status::not_held : Status::released) << i;
+    EXPECT_EQ(after[2 * i - 1].status, Status::granted) << i;
+    EXPECT_EQ(keys_of("x" + std::to_string(i)).size(), i == 7 ? 1U : 0U);
+  }
+  EXPECT_EQ(submit(*other, "x7", renew(1007)).status, Status::renewed);
+  for (std::uint32_t i = 1; i <= kMany; ++i) {
+    const std::string name = "y" + std::to_string(i);
+    EXPECT_EQ(submit(*other, name, try_acquire(300 + i)).status, Status::busy);
+    const Outcome renewed = submit(*engine, name, renew(100 + i));
+    EXPECT_EQ(renewed.token, after[2 * i - 1].token);
+  }
+}
+
+// The lease is gone, and the whole of it is refused: each is sent again by itself.
+TEST_F(EtcdShortcuts, WhatIsRefusedTogetherIsSentOneByOne) {
+  const auto engine = open_engine(url());
+  const auto made = [](std::uint32_t number) {
+    core::Acquire one = acquire(number);
+    one.ttl = number % 2 == 0 ? 30s : 20s;
+    return one;
+  };
+  ASSERT_EQ(submit(*engine, "warm-up", made(1000)).status, Status::granted);
+  ASSERT_EQ(submit(*engine, "held", made(1001)).status, Status::granted);
+  const std::string lease = etcd_lease_of(keys_of("warm-up").at(0));
+  ASSERT_NE(lease, etcd_lease_of(keys_of("held").at(0)));
+  raw().etcdctl({"lease", "revoke", lease});
+  std::vector<core::Command> taken;
+  for (std::uint32_t i = 1; i <= 20; ++i) taken.push_back({"x" + std::to_string(i), made(i)});
+  for (const Outcome& each : submit(*engine, taken)) EXPECT_EQ(each.status, Status::granted);
+  for (std::uint32_t i = 1; i <= 20; ++i) {
+    EXPECT_EQ(keys_of("x" + std::to_string(i)).size(), 1U);
+    EXPECT_EQ(submit(*engine, "x" + std::to_string(i), renew(i)).status, Status::renewed);
+  }
+  EXPECT_EQ(submit(*engine, "held", renew(1001)).status, Status::renewed)
+      << "nothing happened to it";
+}
+
+TEST_F(EtcdShortcuts, ALostReplyToSeveralIsResolvedByAskingAgain) {
+  const auto line = proxy_to(server_->port());
+  const auto engine = open_engine(url(line->port(), "timeout=1s"));
+  ASSERT_EQ(submit(*engine, "warm-up", acquire(1000)).status, Status::granted);
+  std::vector<core::Command> taken;
+  for (std::uint32_t i = 1; i <= 10; ++i) taken.push_back({"x" + std::to_string(i), acquire(i)});
+  line->swallow_reply({.pattern = "t/x5/", .then = Swallow::Then::cut});
+  for (const Outcome& each : submit(*engine, taken)) {
+    ASSERT_TRUE(each.error);
+    EXPECT_EQ(each.error->code, ErrorCode::outcome_unknown);
+  }
+  for (std::uint32_t i = 1; i <= 10; ++i) {
+    const std::string name = "x" + std::to_string(i);
+    EXPECT_EQ(insist(*engine, name, acquire(i)).status, Status::granted);
+    EXPECT_EQ(keys_of(name).size(), 1U);
+    EXPECT_EQ(insist(*engine, name, release(i)).status, Status::released);
+  }
+}
+
+// --- entries without a look
+
+TEST_F(EtcdShortcuts, TheNextInLineEntersByWhatItsWatchSaw) {
+  const auto holder = open_engine(url());
+  const auto waiter = open_engine(url(), 2);
+  const auto third = open_engine(url(), 3);
+  for (const core::Shape& shape : {core::Shape{}, kShared}) {
+    const std::string name = shape == kShared ? "r" : "x";
+    ASSERT_EQ(submit(*holder, name, acquire(1)).status, Status::granted);
+    ASSERT_EQ(submit(*waiter, name, acquire(2, shape)).status, Status::queued);
+    ASSERT_EQ(submit(*third, name, acquire(3)).status, Status::queued);
+    ASSERT_EQ(submit(*third, name, release(3)).status, Status::released);  // none of its business
+    ASSERT_EQ(submit(*third, name, acquire(4)).status, Status::queued);
+    const std::uint64_t looks = raw().calls_of("Range");
+    ASSERT_EQ(submit(*holder, name, release(1)).status, Status::released);
+    const auto rings = wait_for_ring(*waiter);
+    ASSERT_FALSE(rings.empty());
+    EXPECT_EQ(rings[0].id, id(2));
+    EXPECT_NE(rings[0].token, 0U);
+    EXPECT_EQ(raw().calls_of("Range"), looks);
+    const Outcome held = submit(*waiter, name, renew(2));
+    EXPECT_EQ(held.status, Status::renewed);
+    EXPECT_EQ(held.token, rings[0].token);
+    ASSERT_EQ(submit(*waiter, name, release(2)).status, Status::released);
+    EXPECT_TRUE(
+        eventually([&] { return submit(*third, name, poll(4)).status == Status::granted; }));
+    ASSERT_EQ(submit(*third, name, release(4)).status, Status::released);
+  }
+}
+
+// Both went in the same moment: there is nothing to enter with.
+TEST_F(EtcdShortcuts, WhoseOwnKeyEndedDoesNotEnter) {
+  const auto holder = open_engine(url());
+  const auto waiter = open_engine(url(), 2);
+  ASSERT_EQ(submit(*holder, "x", acquire(1)).status, Status::granted);
+  ASSERT_EQ(submit(*waiter, "x", acquire(2)).status, Status::queued);
+  const auto keys = keys_of("x");
+  ASSERT_EQ(keys.size(), 2U);
+  raw().etcdctl({"del", "--prefix", "t/x/"});
+  for (const engine::Ring& ring : wait_for_ring(*waiter)) EXPECT_EQ(ring.token, 0U);
+  EXPECT_EQ(submit(*waiter, "x", poll(2)).status, Status::not_held);
+}
+
+// Who is in front of it may go; those in front of that one are still there.
+TEST_F(EtcdShortcuts, TheLastOfThreeIsNotTheNext) {
+  const auto holder = open_engine(url());
+  const auto waiter = open_engine(url(), 2);
+  const auto last = open_engine(url(), 3);
+  ASSERT_EQ(submit(*holder, "x", acquire(1)).status, Status::granted);
+  ASSERT_EQ(submit(*waiter, "x", acquire(2)).status, Status::queued);
+  ASSERT_EQ(submit(*last, "x", acquire(3)).status, Status::queued);
+  ASSERT_EQ(submit(*waiter, "x", release(2)).status, Status::released);
+  const Outcome seen = submit(*last, "x", poll(3));
+  EXPECT_EQ(seen.status, Status::queued);
+  ASSERT_EQ(submit(*holder, "x", release(1)).status, Status::released);
+  const auto rings = wait_for_ring(*last);
+  ASSERT_FALSE(rings.empty());
+  EXPECT_NE(rings.back().token, 0U);
+  EXPECT_EQ(submit(*last, "x", renew(3)).status, Status::renewed);
+}
+
+}  // namespace
+}  // namespace holdfast::test
