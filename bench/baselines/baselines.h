@@ -53,6 +53,9 @@ double redis_half_sets(const std::string& port, double seconds);
 double redis_scripts(const std::string& port, double seconds);
 // A SET at each of these servers at once, all awaited: the median in µs.
 double redis_sets_at_once(const std::string& ports, double seconds);
+// What a hand-over in P2 is made of: a SET and a PUBLISH in one packet, until a subscriber that
+// sleeps has heard of it: the median in µs.
+double redis_wake_up(const std::string& port, double seconds);
 
 // Calls `once(thread, i)` in every thread until the time is over: calls/s.
 double repeat(double seconds, unsigned threads,
@@ -61,9 +64,13 @@ double repeat(double seconds, unsigned threads,
 // The least that a release in P2 does before it wakes anybody, one write, after the same
 // pause: the median in µs. No library on that store can be faster.
 double sqlite_cold_write(const std::string& directory, double seconds);
-double redis_cold_write(const std::string& port, double seconds);
 double mysql_cold_write(const std::string& port, double seconds);
+// The same, and a connection that sleeps in the server is woken behind it: until it is.
+double mysql_cold_wake_up(const std::string& port, double seconds);
 double postgres_cold_write(const std::string& conninfo, double seconds);
+// And with what wakes the other one: until a listener has the NOTIFY of such a write, which does
+// not wait for the disk.
+double postgres_cold_notify(const std::string& conninfo, double seconds);
 
 // The same queue with one such write after every 32 hand-overs, which fairness asks for.
 double mysql_hand_overs(const std::string& port, double seconds);

@@ -129,14 +129,20 @@ double measure(std::string_view name, double seconds, const std::string& directo
   if (name == "sqlite-cold") {
     return sqlite_cold_write(directory, seconds);
   }
-  if (name == "redis-cold") {
-    return redis_cold_write(directory, seconds);
+  if (name == "redis-P2") {
+    return redis_wake_up(directory, seconds);
+  }
+  if (name == "mysql-cold-wake") {
+    return mysql_cold_wake_up(directory, seconds);
   }
   if (name == "mysql-cold") {
     return mysql_cold_write(directory, seconds);
   }
   if (name == "postgres-cold") {
     return postgres_cold_write(directory, seconds);
+  }
+  if (name == "postgres-notify") {
+    return postgres_cold_notify(directory, seconds);
   }
   if (name.starts_with("get_lock-")) {
     return measure_native_lock(mysql_get_lock(directory), name.substr(9), seconds);
@@ -160,9 +166,9 @@ int main(int argc, char** argv) {
         stderr,
         "usage: bench_baselines sqlite-U1|sqlite-cold|fifo-C16|flock-U1|flock-C16|flock-P2 "
         "SECONDS DIRECTORY\n"
-        "       bench_baselines postgres-(U1|U32|C16|P2|cold) SECONDS CONNINFO\n"
+        "       bench_baselines postgres-(U1|U32|C16|P2|cold|notify) SECONDS CONNINFO\n"
         "       bench_baselines "
-        "mysql-(U1|U32|C16|P2|cold)|redis-(U1|cold|script)|zookeeper-(U1|U32)|"
+        "mysql-(U1|U32|C16|P2|cold|cold-wake)|redis-(U1|P2|script)|zookeeper-(U1|U32)|"
         "etcd-(U1|U32|C16) SECONDS PORT\n"
         "       bench_baselines redlock-U1 SECONDS PORT,PORT,...\n"
         "       bench_baselines (get_lock|for_update)-(U1|U32|C16|P2) SECONDS PORT\n"

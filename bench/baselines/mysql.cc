@@ -40,7 +40,9 @@ class Row {
     connection_.run("CREATE TABLE IF NOT EXISTS bench_cold (id INT PRIMARY KEY, n INT)");
     connection_.run("INSERT IGNORE INTO bench_cold VALUES (1,0)");
   }
-  void write() { connection_.run("UPDATE bench_cold SET n=n+1 WHERE id=1"); }
+  void write(const std::string& then = "") {
+    connection_.run("UPDATE bench_cold SET n=n+1 WHERE id=1" + then);
+  }
 
  private:
   MysqlConnection connection_;
@@ -51,6 +53,27 @@ class Row {
 double mysql_cold_write(const std::string& port, double seconds) {
   Row row{port};
   return repeat_cold(seconds, [&] { row.write(); });
+}
+
+double mysql_cold_wake_up(const std::string& port, double seconds) {
+  Row row{port};
+  MysqlConnection sleeper{port};
+  std::vector<double> gaps;
+  const auto end = Clock::now() + std::chrono::duration<double>{seconds};
+  while (gaps.size() < 3 || Clock::now() < end) {
+    Clock::time_point woken;
+    std::jthread next{[&] {
+      sleeper.try_to_run("DO SLEEP(5)");  // it is interrupted
+      woken = Clock::now();
+    }};
+    std::this_thread::sleep_for(kBetweenHandOvers);
+    const Clock::time_point began = Clock::now();
+    row.write(";KILL QUERY " + sleeper.id());
+    next.join();
+    gaps.push_back(std::chrono::duration<double, std::micro>{woken - began}.count());
+  }
+  std::sort(gaps.begin(), gaps.end());
+  return gaps[gaps.size() / 2];
 }
 
 double mysql_hand_overs(const std::string& port, double seconds) {

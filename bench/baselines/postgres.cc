@@ -1,5 +1,6 @@
 // PostgreSQL by hand: what a lock costs with plain statements.
 #include <libpq-fe.h>
+#include <poll.h>
 
 #include <algorithm>
 #include <memory>
@@ -33,6 +34,16 @@ class Connection {
   void execute(const char* name, const char* value, const char* other) {
     const char* values[] = {value, other};
     check(PQexecPrepared(connection_, name, 2, values, nullptr, nullptr, 0));
+  }
+  void await_notice() {
+    PGnotify* notice = nullptr;
+    while ((notice = PQnotifies(connection_)) == nullptr) {
+      pollfd socket{.fd = PQsocket(connection_), .events = POLLIN, .revents = 0};
+      if (poll(&socket, 1, -1) < 0 || PQconsumeInput(connection_) == 0) {
+        give_up(PQerrorMessage(connection_));
+      }
+    }
+    PQfreemem(notice);
   }
 
  private:
@@ -93,6 +104,12 @@ class Row {
     connection_.run("INSERT INTO bench_cold VALUES (1, 0) ON CONFLICT DO NOTHING");
   }
   void write() { connection_.run("UPDATE bench_cold SET n = n + 1 WHERE id = 1"); }
+  void do_not_wait_for_the_disk() { connection_.run("SET synchronous_commit = off"); }
+  void write_and_notify() {
+    connection_.run(
+        "WITH t AS (UPDATE bench_cold SET n = n + 1 WHERE id = 1 RETURNING n) "
+        "SELECT pg_notify('bench_cold', n::text) FROM t");
+  }
 
  private:
   Connection connection_;
@@ -103,6 +120,29 @@ class Row {
 double postgres_cold_write(const std::string& conninfo, double seconds) {
   Row row{conninfo};
   return repeat_cold(seconds, [&] { row.write(); });
+}
+
+double postgres_cold_notify(const std::string& conninfo, double seconds) {
+  Row row{conninfo};
+  row.do_not_wait_for_the_disk();
+  Connection listener{conninfo};
+  listener.run("LISTEN bench_cold");
+  std::vector<double> gaps;
+  const auto end = Clock::now() + std::chrono::duration<double>{seconds};
+  do {
+    Clock::time_point heard;
+    std::jthread next{[&] {
+      listener.await_notice();
+      heard = Clock::now();
+    }};
+    std::this_thread::sleep_for(kBetweenHandOvers);
+    const Clock::time_point began = Clock::now();
+    row.write_and_notify();
+    next.join();
+    gaps.push_back(std::chrono::duration<double, std::micro>{heard - began}.count());
+  } while (Clock::now() < end);
+  std::sort(gaps.begin(), gaps.end());
+  return gaps[gaps.size() / 2];
 }
 
 double postgres_hand_overs(const std::string& conninfo, double seconds) {

@@ -7,9 +7,11 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <memory>
 #include <sstream>
 #include <string_view>
+#include <thread>
 
 #include "baselines.h"
 
@@ -107,9 +109,31 @@ double redis_sets_at_once(const std::string& ports, double seconds) {
   return times[times.size() / 2];
 }
 
-double redis_cold_write(const std::string& port, double seconds) {
-  const Connection connection{port};
-  return repeat_cold(seconds, [&] { connection.set(); });
+double redis_wake_up(const std::string& port, double seconds) {
+  const Connection listener{port};
+  listener.ask(command_of({"SUBSCRIBE", "by-hand"}));
+  listener.await();
+  const std::size_t rounds = static_cast<std::size_t>(
+      std::max(seconds / std::chrono::duration<double>{kBetweenHandOvers}.count(), 3.0));
+  std::atomic<Clock::time_point> left;
+  const std::jthread holder{[&] {
+    const Connection speaker{port};
+    const std::string words =
+        command_of({"SET", "by-hand", "xxx"}) + command_of({"PUBLISH", "by-hand", "xxx"});
+    for (std::size_t i = 0; i < rounds; ++i) {
+      std::this_thread::sleep_for(kBetweenHandOvers);
+      left = Clock::now();
+      speaker.ask(words);
+      speaker.await();
+    }
+  }};
+  std::vector<double> times;
+  while (times.size() < rounds) {
+    listener.await();
+    times.push_back(std::chrono::duration<double, std::micro>{Clock::now() - left.load()}.count());
+  }
+  std::ranges::sort(times);
+  return times[(times.size() - 1) / 2];
 }
 
 }  // namespace baselines

@@ -55,9 +55,10 @@ TEST_P(Leaks, NoDescriptorsAndNoThreadsStayBehind) {
   const std::size_t files_before = open_files();
   const std::size_t threads_before = threads();
   for (int round = 0; round < 3; ++round) bustle();
-  EXPECT_TRUE(eventually([&] { return open_files() == files_before; }))
+  // Fewer, if an earlier test's were still being closed when they were counted.
+  EXPECT_TRUE(eventually([&] { return open_files() <= files_before; }))
       << open_files() << " open files instead of " << files_before;
-  EXPECT_TRUE(eventually([&] { return threads() == threads_before; }))
+  EXPECT_TRUE(eventually([&] { return threads() <= threads_before; }))
       << threads() << " threads instead of " << threads_before;
 }
 

@@ -59,9 +59,9 @@ def measure(build, engine, scenarios, seconds, rounds):
                 if baseline and baseline not in SCENARIOS:
                     theirs.setdefault(scenario, []).append(
                         run_baseline(build, store, baseline, seconds))
-                if scenario in LIMITS.get(engine, {}):
-                    limits.setdefault(scenario, []).append(
-                        run_baseline(build, store, LIMITS[engine][scenario][0], seconds))
+                for limit, what in LIMITS.get(engine, {}).get(scenario, []):
+                    limits.setdefault(scenario, {}).setdefault(what, []).append(
+                        run_baseline(build, store, limit, seconds))
                 for field, value in run_ours(build, store, scenario, seconds, engine).items():
                     if field != "scenario":
                         ours.setdefault(scenario, {}).setdefault(field, []).append(value)
