@@ -31,5 +31,7 @@ endif()
 
 find_program(HOLDFAST_CCACHE ccache)
 if(HOLDFAST_CCACHE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${HOLDFAST_CCACHE})
+  # What one checkout has compiled serves the next one as well.
+  set(CMAKE_CXX_COMPILER_LAUNCHER
+    ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${HOLDFAST_CCACHE})
 endif()
