@@ -65,7 +65,8 @@ double repeat(double seconds, unsigned threads,
 // pause: the median in µs. No library on that store can be faster.
 double sqlite_cold_write(const std::string& directory, double seconds);
 double mysql_cold_write(const std::string& port, double seconds);
-// The same, and a connection that sleeps in the server is woken behind it: until it is.
+// The same, which wakes a connection that sleeps in the server before its commit: until the woken
+// one has read the row.
 double mysql_cold_wake_up(const std::string& port, double seconds);
 double postgres_cold_write(const std::string& conninfo, double seconds);
 // And with what wakes the other one: until a listener has the NOTIFY of such a write, which does

@@ -40,8 +40,11 @@ class Row {
     connection_.run("CREATE TABLE IF NOT EXISTS bench_cold (id INT PRIMARY KEY, n INT)");
     connection_.run("INSERT IGNORE INTO bench_cold VALUES (1,0)");
   }
-  void write(const std::string& then = "") {
-    connection_.run("UPDATE bench_cold SET n=n+1 WHERE id=1" + then);
+  void write() { connection_.run("UPDATE bench_cold SET n=n+1 WHERE id=1"); }
+  // `ring` before it is on disk.
+  void write_and(const std::string& ring) {
+    connection_.run("START TRANSACTION;UPDATE bench_cold SET n=n+1 WHERE id=1;" + ring +
+                    ";COMMIT");
   }
 
  private:
@@ -64,11 +67,12 @@ double mysql_cold_wake_up(const std::string& port, double seconds) {
     Clock::time_point woken;
     std::jthread next{[&] {
       sleeper.try_to_run("DO SLEEP(5)");  // it is interrupted
+      sleeper.run("SELECT n FROM bench_cold WHERE id=1");
       woken = Clock::now();
     }};
     std::this_thread::sleep_for(kBetweenHandOvers);
     const Clock::time_point began = Clock::now();
-    row.write(";KILL QUERY " + sleeper.id());
+    row.write_and("KILL QUERY " + sleeper.id());
     next.join();
     gaps.push_back(std::chrono::duration<double, std::micro>{woken - began}.count());
   }

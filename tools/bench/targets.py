@@ -63,8 +63,8 @@ LIMITS = {
                "P2": [("sqlite-cold", "one bare SQLite write transaction, as cold")]},
     "mysql": {"C16": [("mysql-C16", ONE_WRITE)],
               "P2": [("mysql-cold", "one bare UPDATE, as cold"),
-                     ("mysql-cold-wake", "one bare UPDATE and the bare wake-up of a connection that"
-                      " sleeps in the server, in one packet, as cold")]},
+                     ("mysql-cold-wake", "one bare UPDATE that wakes a connection before its commit,"
+                      " which then reads the row, as cold")]},
     "postgres": {"C16": [("postgres-C16", ONE_WRITE)],
                  "P2": [("postgres-cold", "one bare UPDATE, as cold"),
                         ("postgres-notify", "one bare UPDATE with NOTIFY that the disk is not waited "

@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "engines/mysql/mysql_errors.h"
 #include "engines/mysql/mysql_row.h"
 
 namespace holdfast::engines {
@@ -136,12 +137,14 @@ void MysqlDoorbell::move_on() {
 }
 
 void MysqlDoorbell::on_over() {
-  constexpr unsigned kInterrupted = 1317;
   constexpr unsigned kFirstOfTheClients = 2000;  // errors below it are the server's
   // A server that refuses such locks leaves us the looks alone.
   const bool refused =
       step_ == Step::hanging && session_.error() && session_.error()->code < kFirstOfTheClients;
-  if (session_.error() && session_.error()->code != kInterrupted && !refused) {
+  // Rung, or in somebody's way.
+  const bool disturbed =
+      session_.error() && trouble_of(*session_.error()) == MysqlTrouble::collision;
+  if (session_.error() && !disturbed && !refused) {
     rest();
     return;
   }
@@ -152,10 +155,17 @@ void MysqlDoorbell::on_over() {
   if (step_ == Step::connecting) {
     hang();
   } else if (step_ == Step::looking && !session_.error()) {
-    take_news();
-    sleep();
+    if (!take_news() && look_ == Look::at_locks) {
+      look(Look::settled);
+    } else {
+      sleep();
+    }
   } else {
-    look();  // hung, rung, slept out, or rung during a look
+    // Rung, also during a look; or hung, or slept out. Not every sleep says that it was
+    // interrupted.
+    const bool rung =
+        disturbed || (step_ == Step::sleeping && base::BootClock::now() - asleep_since_ < kSleep);
+    look(rung && !expected_.empty() ? Look::at_locks : Look::at_all);
   }
 }
 
@@ -172,8 +182,9 @@ void MysqlDoorbell::hang() {
   send(Step::hanging, std::move(packet), kSleep);
 }
 
-void MysqlDoorbell::look() {
+void MysqlDoorbell::look(Look how) {
   ++looks_;
+  look_ = how;
   std::vector<std::string_view> names;
   for (const auto& [id, expected] : expected_) {
     names.push_back(expected.name);
@@ -181,22 +192,31 @@ void MysqlDoorbell::look() {
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
   std::string packet;
-  sql_.read_notes(packet);
+  if (how != Look::at_locks) {
+    sql_.read_notes(packet);
+  }
   if (!names.empty()) {
-    sql_.read(packet, names);
+    sql_.read_rows(packet, names,
+                   how == Look::settled ? MysqlSql::Reading::settled : MysqlSql::Reading::as_it_is);
   }
   send(Step::looking, std::move(packet), kSleep);
 }
 
-void MysqlDoorbell::take_news() {
-  const MysqlReply& notes = session_.replies().front();
-  has_notes_ = notes.rows() > 0;
-  for (std::size_t i = 0; i < notes.rows(); ++i) {
-    rings_.push_back({.id = read_id(notes.cell(i, 0)), .token = 0});
+bool MysqlDoorbell::take_news() {
+  const auto& replies = session_.replies();
+  const std::size_t told = rings_.size();
+  has_notes_ = false;
+  if (look_ != Look::at_locks) {
+    const MysqlReply& notes = replies.front();
+    has_notes_ = notes.rows() > 0;
+    for (std::size_t i = 0; i < notes.rows(); ++i) {
+      rings_.push_back({.id = read_id(notes.cell(i, 0)), .token = 0});
+    }
   }
   std::map<std::string_view, MysqlRow> rows;
-  if (session_.replies().size() > 1) {
-    const MysqlReply& locks = session_.replies().at(1);
+  const std::size_t at = look_ == Look::at_locks ? 0 : 1;
+  if (replies.size() > at) {
+    const MysqlReply& locks = replies.at(at);
     for (std::size_t i = 0; i < locks.rows(); ++i) {
       MysqlRow row = read_row(locks, i);
       rows.emplace(row.name, std::move(row));
@@ -207,6 +227,7 @@ void MysqlDoorbell::take_news() {
     const bool granted = found != rows.end() && tell(each->first, each->second, found->second);
     each = granted ? expected_.erase(each) : std::next(each);
   }
+  return rings_.size() > told;
 }
 
 // True if it has the lock, and was told.
@@ -248,12 +269,15 @@ void MysqlDoorbell::sleep() {
     sql_.drop_notes(packet);
   }
   const bool at_the_door = on_mariadb_ && has_locks_;
+  asleep_since_ = base::BootClock::now();
   sql_.sleep(packet, kSleep, known, at_the_door ? MysqlSql::Couch::door : MysqlSql::Couch::sleep);
   send(Step::sleeping, std::move(packet), kSleep * 2);
 }
 
 void MysqlDoorbell::send(Step step, std::string packet, base::Duration patience) {
-  MysqlSql::as_one(packet, on_mariadb_);
+  if (step != Step::looking || look_ != Look::at_locks) {
+    MysqlSql::as_one(packet, on_mariadb_);
+  }
   step_ = step;
   session_.start_query(std::move(packet), patience);
 }

@@ -61,11 +61,14 @@ class MysqlDoorbell {
   void on_over();
   void connect();
   void hang();
-  void look();
+  // At the locks alone, since most rings are about them; at everything; or at everything once
+  // those who are changing it are done, for whoever rings may do so before the commit.
+  enum class Look : std::uint8_t { at_locks, at_all, settled };
+  void look(Look how);
   void sleep();
   void send(Step step, std::string packet, base::Duration patience);
   void rest();
-  void take_news();
+  bool take_news();  // true if somebody is told
   bool tell(const core::RequestId& id, Expected& expected, const MysqlRow& row);
   void watch(int fd, short events);
   void set_timer(base::Duration time);
@@ -87,6 +90,8 @@ class MysqlDoorbell {
   bool has_locks_ = true;  // of the server's own
   base::Duration pause_{};
   bool has_notes_ = false;
+  Look look_ = Look::at_all;
+  base::Time asleep_since_{};
   std::map<core::RequestId, Expected> expected_;
   std::vector<engine::Ring> rings_;
 };

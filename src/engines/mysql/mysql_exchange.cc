@@ -127,6 +127,7 @@ void MysqlExchange::settle(std::size_t command, Outcome outcome) {
       upgrade != nullptr ? MysqlDoorbell::Awaits::upgrade : MysqlDoorbell::Awaits::lock;
   if (id != nullptr && outcome.status == Status::queued) {
     context_.doorbell.expect(*id, batch_[command].name, looks_before_, awaited);
+    waited_for_.add(batch_[command].name);
   } else if (id != nullptr && outcome.status != Status::failed) {
     context_.doorbell.dismiss(*id, awaited);
   }
@@ -199,8 +200,11 @@ bool MysqlExchange::on_reply() {
   if (step_ == Step::door && session_.error() && session_.error()->code < kFirstOfTheClients) {
     return start_window();  // it has no such locks: the doorbell does without
   }
-  if (session_.error() &&
-      !(step_ == Step::write && committed_at_ > 0 && session_.replies().size() >= committed_at_)) {
+  const bool was_done =
+      (step_ == Step::write && committed_at_ > 0 && session_.replies().size() >= committed_at_) ||
+      (step_ == Step::plain && answer_ == Answer::passed_on &&
+       session_.replies().size() > replied_at_ + commits_at_);
+  if (session_.error() && !was_done) {
     return on_error(*session_.error());
   }
   for (Line& line : window_) {
@@ -240,6 +244,7 @@ bool MysqlExchange::on_connected() {
   has_nowait_ = features.nowait;
   has_returning_ = false;
   has_bulk_ = false;
+  passes_on_ = true;
   trusts_autocommit_ = false;
   if (!context_.options.returning) {
     return start_window();

@@ -88,7 +88,7 @@ class MysqlExchange : public engine::Conversation {
     base::Duration ttl{};
     bool has_row = false;
   };
-  enum class Answer : std::uint8_t { verdicts, bulk, rows, read, exchanged, requeued };
+  enum class Answer : std::uint8_t { verdicts, bulk, rows, read, exchanged, requeued, passed_on };
 
   void sort_out(std::span<const core::Command> batch);
   void recognize_plain(Line& line) const;
@@ -97,6 +97,7 @@ class MysqlExchange : public engine::Conversation {
   bool start_window();
   void send_plain();
   void send_requeue(Line& line);
+  bool may_pass_on() const;
   std::vector<MysqlSql::Wish> make_wishes();
   void send_read();
   bool draft_and_write();
@@ -113,13 +114,16 @@ class MysqlExchange : public engine::Conversation {
   void on_bulk();
   void on_requeued(const MysqlReply& reply);
   void on_exchanged(const MysqlReply& reply);
+  void on_passed_on();
   void fulfil(std::size_t wish, std::uint64_t token, base::Duration lease_for);
   bool is_exchange() const;
   void judge(std::size_t wish, const MysqlVerdict& verdict);
   void on_write();
   bool on_error(const MysqlError& error);
+  bool reached_commit() const;
   bool after_collision();
   bool refused_bulk(const MysqlError& error);
+  bool refused_to_ring(const MysqlError& error);
   bool met_a_guard(const MysqlError& error) const;
   bool pause_then_retry();
 
@@ -166,9 +170,12 @@ class MysqlExchange : public engine::Conversation {
   std::vector<Asked> asked_;
   std::size_t replied_at_ = 0;  // where the replies to our own statements begin
   relational::KnownNames known_;
-  std::string crowded_;  // the name where others stood in the queue of late
+  std::string crowded_;                     // the name where others stood in the queue of late
+  relational::NamesOfLate<64> waited_for_;  // names where somebody waited of late
+  bool passes_on_ = true;
   Answer answer_ = Answer::verdicts;
   std::size_t committed_at_ = 0;  // replies beyond this are about doorbells
+  std::size_t commits_at_ = 0;    // which of our statements is the COMMIT, in a transaction
   std::vector<std::pair<std::string, Seen>> seen_;
   base::Time seen_at_{};
   std::vector<Draft> drafts_;

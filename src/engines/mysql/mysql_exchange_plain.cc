@@ -61,12 +61,20 @@ void MysqlExchange::send_plain() {
     }
   }
   std::string packet;
+  if (may_pass_on()) {
+    answer_ = Answer::passed_on;
+    in_transaction_ = true;
+    commits_at_ = context_.sql.pass_on(packet, wishes.front(), mark_, on_mariadb_);
+    send(Step::plain, std::move(packet));
+    return;
+  }
   in_transaction_ = !has_returning_;
   if (!has_returning_) {
     packet = "START TRANSACTION";
     context_.sql.ask(packet, wishes, mark_);
     context_.sql.read(packet, unsettled_names());
     packet += ";COMMIT";
+    commits_at_ = 3;
     if (!trusts_autocommit_) {
       context_.sql.read_marked(packet, unsettled_names(), mark_, wishes.size());
     }
@@ -103,6 +111,13 @@ void MysqlExchange::send_plain() {
   send(Step::plain, std::move(packet));
 }
 
+// A release, where others wait now and then.
+bool MysqlExchange::may_pass_on() const {
+  return passes_on_ && trusts_autocommit_ && context_.options.doorbell && window_.size() == 1 &&
+         asked_.size() == 1 && asked_.front().kind == Kind::give_back &&
+         window_.front().commands.size() == 1 && waited_for_.contains(window_.front().name);
+}
+
 // Our own threads take turns, and nobody else waits.
 void MysqlExchange::send_requeue(Line& line) {
   line.risked = true;
@@ -129,6 +144,10 @@ void MysqlExchange::on_plain() {
   }
   if (answer_ == Answer::exchanged) {
     on_exchanged(replies.at(first));
+    return;
+  }
+  if (answer_ == Answer::passed_on) {
+    on_passed_on();
     return;
   }
   if (answer_ == Answer::rows) {
@@ -212,6 +231,15 @@ void MysqlExchange::on_exchanged(const MysqlReply& reply) {
     if (asked_[i].kind == Kind::take ? took : gave) {
       fulfil(i, reply.insert_id, asked_[i].ttl);
     }
+  }
+}
+
+void MysqlExchange::on_passed_on() {
+  const auto& replies = session_.replies();
+  if (replies.at(replied_at_ + 2).affected > 0) {
+    fulfil(0, 0, {});
+  } else if (!session_.error()) {
+    take_rows(replies.back());
   }
 }
 

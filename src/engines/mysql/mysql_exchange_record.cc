@@ -7,6 +7,7 @@
 #include "engine/batch.h"
 #include "engines/mysql/mysql_doorbell.h"
 #include "engines/mysql/mysql_exchange.h"
+#include "engines/mysql/mysql_next.h"
 
 namespace holdfast::engines {
 
@@ -145,6 +146,16 @@ bool MysqlExchange::draft_and_write() {
 
 // Settles the line if the record says that nothing is to be written.
 void MysqlExchange::draft(Line& line) {
+  const auto revokes = [&](std::size_t command) {
+    return std::holds_alternative<core::Revoke>(batch_[command].operation);
+  };
+  if (line.doubted && std::any_of(line.commands.begin(), line.commands.end(), revokes)) {
+    // Done twice it would throw out whoever has had the lock since.
+    fail_line(line,
+              {ErrorCode::outcome_unknown,
+               "the cluster may have revoked the lock already; look who holds it", std::nullopt});
+    return;
+  }
   const Seen* row = seen(line);
   auto entry = row == nullptr ? LockEntry{} : entry_of(row->row);
   if (!entry) {
@@ -154,6 +165,9 @@ void MysqlExchange::draft(Line& line) {
   const core::LockRecord before = entry->record;
   if (line.requeue != nullptr) {
     crowded_ = row == nullptr || row->row.rest.empty() ? std::string{} : std::string{line.name};
+  }
+  if (!entry->record.queue().empty()) {
+    waited_for_.add(line.name);
   }
   Draft draft{&line, row == nullptr ? 0 : row->version, std::move(*entry), {}, {}};
   draft.entry.parties[context_.client.session] = clipped(context_.client.party);
@@ -210,7 +224,7 @@ void MysqlExchange::send_write() {
   for (Draft& draft : drafts_) {
     draft.line->risked = true;
     (draft.version == 0 ? inserts : updates)
-        .push_back({draft.line->name, draft.version, row_of(draft.entry)});
+        .push_back({draft.line->name, draft.version, mysql::row_with_next(draft.entry)});
     wakes.insert(wakes.end(), draft.wakes.begin(), draft.wakes.end());
   }
   mark_ = base::random_u64() | 1U;
@@ -240,6 +254,7 @@ void MysqlExchange::send_write() {
     context_.sql.read_marked(packet, names, mark_, 1);
     packet += ";COMMIT";
     committed_at_ += 3;
+    commits_at_ = committed_at_ - 1 - (rollback_first_ ? 1U : 0U);
     if (!trusts_autocommit_) {
       context_.sql.read_marked(packet, names, mark_, 1);
       committed_at_ += 1;

@@ -1,5 +1,6 @@
 // When something goes wrong: what may be tried again, and what is told.
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "base/ids.h"
@@ -20,10 +21,18 @@ base::Duration jittered(base::Duration most) {
 
 }  // namespace
 
+// The packet's COMMIT was refused, or something after it was.
+bool MysqlExchange::reached_commit() const {
+  return in_transaction_ && session_.replies().size() >= replied_at_ + commits_at_;
+}
+
 bool MysqlExchange::on_error(const MysqlError& error) {
   seen_.clear();
   seen_at_ = {};
-  if (refused_bulk(error)) {
+  for (Line& line : window_) {
+    line.doubted = line.doubted || (line.risked && !trusts_autocommit_ && reached_commit());
+  }
+  if (refused_bulk(error) || refused_to_ring(error)) {
     return start_window();
   }
   switch (trouble_of(error)) {
@@ -81,16 +90,32 @@ bool MysqlExchange::on_error(const MysqlError& error) {
 // Too many prepared statements, one that a pooler has lost, or a server that has no such thing:
 // nothing was done, and text does as well.
 bool MysqlExchange::refused_bulk(const MysqlError& error) {
+  constexpr unsigned kUnknownCommand = 1047;  // a Galera node that is not ready is sent none
   constexpr unsigned kWrongArguments = 1210;
   constexpr unsigned kUnknownStatement = 1243;
   constexpr unsigned kNotAsPrepared = 1295;
   constexpr unsigned kTooManyStatements = 1461;
-  const bool refused = error.code == kWrongArguments || error.code == kUnknownStatement ||
-                       error.code == kNotAsPrepared || error.code == kTooManyStatements;
+  constexpr unsigned kPrepareAgain = 1615;
+  constexpr unsigned kMalformed = 1835;
+  constexpr std::array kRefusals{kUnknownCommand, kWrongArguments,    kUnknownStatement,
+                                 kNotAsPrepared,  kTooManyStatements, kPrepareAgain,
+                                 kMalformed};
+  const bool refused = std::find(kRefusals.begin(), kRefusals.end(), error.code) != kRefusals.end();
   if (step_ != Step::plain || answer_ != Answer::bulk || !refused) {
     return false;
   }
   has_bulk_ = false;
+  return true;
+}
+
+// Whoever is next may be an account that we may not wake: nothing was done then.
+bool MysqlExchange::refused_to_ring(const MysqlError& error) {
+  if (step_ != Step::plain || answer_ != Answer::passed_on ||
+      trouble_of(error) != MysqlTrouble::final) {
+    return false;
+  }
+  passes_on_ = false;
+  rollback_first_ = true;
   return true;
 }
 

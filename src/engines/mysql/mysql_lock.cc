@@ -233,6 +233,12 @@ Party clipped(const Party& party) {
   return {.label = clipped(party.label), .host = clipped(party.host), .pid = party.pid};
 }
 
+std::string bytes_of(const Party& party) {
+  std::string bytes;
+  put(bytes, party);
+  return bytes;
+}
+
 LockRow row_of(const LockEntry& entry) {
   const core::LockRecord& record = entry.record;
   LockRow row;

@@ -31,7 +31,7 @@ struct LockEntry {
 struct LockRow {
   std::uint64_t last_token = 0;
   core::RequestId request;  // of the holder; zero if there is none, or there is a rest
-  core::SessionId session;
+  core::SessionId session;  // likewise; with a rest perhaps who is next (mysql_next.h)
   Party holder;
   core::Time since{};
   core::Time until{};  // the past: free
@@ -47,6 +47,8 @@ struct LockRow {
 core::Duration in_microseconds(core::Duration time);
 // As it is stored: at most 64 bytes of clean UTF-8 a text.
 Party clipped(const Party& party);
+// As it stands in a rest.
+std::string bytes_of(const Party& party);
 
 LockRow row_of(const LockEntry& entry);
 // `unavailable` if no row_of() could have made it: the table is damaged.

@@ -3,6 +3,7 @@
 #include <array>
 #include <utility>
 
+#include "engines/mysql/mysql_next.h"
 #include "engines/mysql/mysql_text.h"
 
 namespace holdfast::engines {
@@ -39,12 +40,12 @@ MysqlSql::MysqlSql(const MysqlOptions& options, const Party& party, const core::
       fences_{options.fences_table()},
       schema_table_{options.schema_table()},
       session_{session},
+      party_{clipped(party)},
       keep_idle_{options.keep_idle} {
-  const Party us = clipped(party);
   append_hex(us_.session, session);
-  append_text(us_.label, us.label);
-  append_text(us_.host, us.host);
-  us_.pid = std::to_string(us.pid);
+  append_text(us_.label, party_.label);
+  append_text(us_.host, party_.host);
+  us_.pid = std::to_string(party_.pid);
 }
 
 std::string MysqlSql::now() const {
@@ -151,6 +152,42 @@ void MysqlSql::requeue(std::string& packet, const Wish& next, const core::Reques
   packet += " AND rest IS NULL AND held_until>" + now + " AND token<" + token_bound();
 }
 
+// @holdfast_bell is found by the condition itself: a statement less for those who wait.
+std::size_t MysqlSql::pass_on(std::string& packet, const Wish& give_back, std::uint64_t mark,
+                              bool on_mariadb) const {
+  const mysql::NextSql next{give_back.request, party_};
+  const std::string now = this->now();
+  std::string name = "name=";
+  append_hex(name, give_back.name);
+  begin(packet);
+  packet += "SET @holdfast_bell=NULL;START TRANSACTION;UPDATE " + table_ + " SET ";
+  const auto set = [&](const char* column, std::string_view given_back, const std::string& passed) {
+    packet.append(column).append("=IF(rest IS NULL,").append(given_back);
+    packet.append(",").append(passed).append("),");
+  };
+  set("request_id", "request_id", next.request);
+  set("holder", "holder", next.label);
+  set("host", "host", next.host);
+  set("pid", "pid", next.pid);
+  set("ttl_us", "ttl_us", next.ttl);
+  set("held_since", "held_since", now);
+  set("held_until", kEpoch, now + "+INTERVAL " + next.ttl_at_first + " MICROSECOND");
+  packet += "version=version+1,mark=" + std::to_string(mark) +
+            ",waiting=0,queue=NULL,rest=NULL WHERE " + name + " AND held_until>" + now +
+            " AND IF(rest IS NULL,request_id=";
+  append_hex(packet, give_back.request);
+  packet += ",session_id NOT IN (";
+  append_hex(packet, core::SessionId{});
+  packet += ',' + us_.session + ") AND " + next.is_held + " AND " + next.heard +
+            "<=" + microseconds() + " AND " + next.waits_until + '>' + microseconds() +
+            " AND IFNULL(@holdfast_bell:=" + bell_in_use("session_id") + ",1)>0)";
+  const std::size_t rings = ring(packet, on_mariadb);
+  packet += ";COMMIT";
+  select(packet);
+  packet += " WHERE " + name + " AND mark<>" + std::to_string(mark);
+  return 3 + rings;
+}
+
 void MysqlSql::add_columns(std::string& packet) const {
   const auto since_epoch = [](const char* column) {
     return std::string{"TIMESTAMPDIFF(MICROSECOND,"} + kEpoch + "," + column + ")";
@@ -182,6 +219,14 @@ void MysqlSql::read(std::string& packet, std::span<const std::string_view> names
   append_list(packet, names, [&](std::string_view name) { append_hex(packet, name); });
   // The time, also where there is no row.
   packet += ") UNION ALL SELECT NULL,0,0," + microseconds() + ",0,NULL,NULL,NULL,NULL,0,0,0,0,NULL";
+}
+
+void MysqlSql::read_rows(std::string& packet, std::span<const std::string_view> names,
+                         Reading how) const {
+  select(packet);
+  packet += " WHERE name IN (";
+  append_list(packet, names, [&](std::string_view name) { append_hex(packet, name); });
+  packet += how == Reading::settled ? ") LOCK IN SHARE MODE" : ")";
 }
 
 void MysqlSql::read_used(std::string& packet, std::string_view prefix, std::string_view after,

@@ -51,9 +51,17 @@ class MysqlSql {
   // Ends a grant that stands plainly and takes the lock again. Affects 1; the
   // token is the insert id.
   void requeue(std::string& packet, const Wish& next, const core::RequestId& held) const;
+  // A transaction that gives the lock back, to the next in line if the row says who that is
+  // (mysql_next.h), and wakes it before this is written to the disk. The third
+  // statement affects 1; otherwise the last one reads the row. Returns which of them commits.
+  std::size_t pass_on(std::string& packet, const Wish& give_back, std::uint64_t mark,
+                      bool on_mariadb) const;
 
   // All about these locks, and the time; read_row() understands it.
   void read(std::string& packet, std::span<const std::string_view> names) const;
+  // No more than the rows; perhaps once those who are changing them are done.
+  enum class Reading : std::uint8_t { as_it_is, settled };
+  void read_rows(std::string& packet, std::span<const std::string_view> names, Reading how) const;
   // The locks in use whose name starts with it, in order, after a name.
   void read_used(std::string& packet, std::string_view prefix, std::string_view after,
                  std::size_t at_most) const;
@@ -120,6 +128,10 @@ class MysqlSql {
   std::string now() const;
   std::string microseconds() const;
   void add_columns(std::string& packet) const;
+  // Which connection is the doorbell of the session in that column; NULL: none.
+  static std::string bell_in_use(const std::string& session);
+  // At @holdfast_bell, in so many statements.
+  static std::size_t ring(std::string& packet, bool on_mariadb);
   void select(std::string& packet) const;
 
   std::string table_;
@@ -127,6 +139,7 @@ class MysqlSql {
   std::string fences_;
   std::string schema_table_;
   core::SessionId session_;
+  Party party_;
   // Who we are, as every statement says it.
   struct Us {
     std::string session;

@@ -88,20 +88,29 @@ std::string bell_of(const core::SessionId& session) {
   return "'holdfast.bell." + session.hex() + "'";
 }
 
-// Runs the text that is the value of an expression.
-void execute(std::string& packet, const std::string& expression, bool on_mariadb) {
+// Runs the text that is the value of an expression, in so many statements.
+std::size_t execute(std::string& packet, const std::string& expression, bool on_mariadb) {
   begin(packet);
   packet += on_mariadb ? "EXECUTE IMMEDIATE " + expression
                        : "SET @holdfast_text=" + expression +
                              ";PREPARE holdfast_text FROM @holdfast_text;EXECUTE holdfast_text";
+  return on_mariadb ? 1 : 3;
 }
 
-void kill(std::string& packet, const std::string& what, bool on_mariadb) {
-  execute(packet, "IF(@holdfast_bell IS NULL,'DO 0',CONCAT('" + what + " ',@holdfast_bell))",
-          on_mariadb);
+std::size_t kill(std::string& packet, const std::string& what, bool on_mariadb) {
+  return execute(packet, "IF(@holdfast_bell IS NULL,'DO 0',CONCAT('" + what + " ',@holdfast_bell))",
+                 on_mariadb);
 }
 
 }  // namespace
+
+std::string MysqlSql::bell_in_use(const std::string& session) {
+  return "IS_USED_LOCK(CONCAT('holdfast.bell.',LOWER(HEX(" + session + "))))";
+}
+
+std::size_t MysqlSql::ring(std::string& packet, bool on_mariadb) {
+  return kill(packet, "KILL QUERY", on_mariadb);
+}
 
 void MysqlSql::hang(std::string& packet, bool on_mariadb) const {
   const std::string bell = bell_of(session_);
@@ -122,7 +131,7 @@ void MysqlSql::as_one(std::string& packet, bool on_mariadb) {
 void MysqlSql::wake(std::string& packet, const core::SessionId& session, bool on_mariadb) {
   begin(packet);
   packet += "SET @holdfast_bell=IS_USED_LOCK(" + bell_of(session) + ")";
-  kill(packet, "KILL QUERY", on_mariadb);
+  ring(packet, on_mariadb);
 }
 
 }  // namespace holdfast::engines

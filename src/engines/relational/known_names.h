@@ -8,9 +8,11 @@
 
 namespace holdfast::engines::relational {
 
-// Names that have a row, most likely: a wrong guess costs a trip. Of names that share a place the
-// four that were used last are kept: with fewer, names in constant use drive each other out.
-class KnownNames {
+// Names of which something is true, most likely: a wrong guess costs a trip. Of names that share a
+// place the four that were used last are kept: with fewer, names in constant use drive each other
+// out.
+template <std::size_t kPlaces>
+class NamesOfLate {
  public:
   void add(std::string_view name) {
     const std::size_t hash = hash_of(name);
@@ -33,7 +35,9 @@ class KnownNames {
     return std::hash<std::string_view>{}(name) | 1U << 31U;
   }
 
-  std::array<Place, 4096> places_{};
+  std::array<Place, kPlaces> places_{};
 };
+
+using KnownNames = NamesOfLate<4096>;  // they have a row
 
 }  // namespace holdfast::engines::relational
