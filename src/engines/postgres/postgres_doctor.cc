@@ -15,7 +15,7 @@ using engine::Talk;
 using Level = Finding::Level;
 using namespace std::chrono_literals;
 
-constexpr int kOldestVersion = 110000;
+constexpr int kOldestVersion = 120000;
 constexpr int kRounds = 5;
 constexpr std::chrono::microseconds kClockOffset = 2s;
 
@@ -66,7 +66,7 @@ void judge_server(const Rows& rows, int version, Findings& found) {
   const std::string name = "PostgreSQL " + std::string{rows.text(0, kVersionText)} + ", encoding " +
                            std::string{rows.text(0, kEncoding)};
   if (version < kOldestVersion) {
-    found.add(Level::problem, "version", name, "holdfast needs PostgreSQL 11 or later");
+    found.add(Level::problem, "version", name, "holdfast needs PostgreSQL 12 or later");
   } else {
     found.ok("version", name);
   }
