@@ -174,7 +174,7 @@ void LeaseSql::add_short_ways(std::string_view schema) {
   };
   take = complete(std::string{kTake});
   exchange = complete(exchanging("", "u p"));
-  exchange_pooled = complete(exchanging(kExchangeLock, "p"));
+  exchange_in_order = complete(exchanging(kExchangeLock, "p"));
   swap = complete(std::string{kSwap});
   release_one = complete(without_flush(with_next(replaced(std::string{kReleaseOne}, "{u}", kOne))));
   release = complete(without_flush(change_many(kLetGo)));
