@@ -153,7 +153,10 @@ Talk<bool> Doorbell::listen() {
       session_.close();
     }
   }
-  while (reached == State::listening && !co_await look_after_the_unheard()) {
+  while (reached == State::listening) {
+    if (co_await look_after_the_unheard()) {
+      co_return true;
+    }
     if (!session_.is_open()) {
       epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, watched_.get(), nullptr);
       watched_ = {};
@@ -162,16 +165,15 @@ Talk<bool> Doorbell::listen() {
   }
   const std::lock_guard lock{mutex_};
   state_ = reached;
-  looks_ = 0;
   if (reached == State::impossible) {
     unheard_.clear();
   }
-  look_and_tell();  // libpq may have read more than its answer
-  co_return reached == State::listening;
+  co_return false;
 }
 
 // On a line that listens already. Rings for those who hold no more, though they
-// gave nothing back. True when there is nobody left.
+// gave nothing back. True when there is nobody left: from that moment on it counts as listening,
+// so that whoever comes is either looked after or heard.
 Talk<bool> Doorbell::look_after_the_unheard() {
   ArrayOf names{Element::text};
   std::set<core::RequestId> asked;
@@ -181,9 +183,12 @@ Talk<bool> Doorbell::look_after_the_unheard() {
       names.add(held.key);
       asked.insert(held.id);
     }
-  }
-  if (asked.empty()) {
-    co_return true;
+    if (asked.empty()) {
+      state_ = State::listening;
+      looks_ = 0;
+      look_and_tell();  // libpq may have read more than its answer
+      co_return true;
+    }
   }
   Call call{.sql = &shared_.sql.read};
   call.values.push_back(shared_.test_time());
