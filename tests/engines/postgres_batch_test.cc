@@ -88,10 +88,14 @@ TEST(PostgresBatchOrder, IsKeptOnPlansThatAreNotOurs) {
   std::uint32_t request = 10;
   for (const bool three : {false, true}) {
     ASSERT_EQ(submit(*engine, "z", acquire(request)).status, Status::granted);
-    ASSERT_EQ(store.sql().value("SELECT string_agg(name, '' ORDER BY ctid) FROM " + locks)[0], 'm');
-    std::vector<core::Command> batch{{"z", release(request)}, {"a", acquire(request + 1)}};
+    ASSERT_EQ(submit(*engine, "a", acquire(request + 1)).status, Status::granted);
+    ASSERT_EQ(submit(*engine, "a", release(request + 1)).status, Status::released);
+    const std::string order =
+        store.sql().value("SELECT string_agg(name, '' ORDER BY ctid) FROM " + locks);
+    ASSERT_LT(order.find('z'), order.find('a')) << order;
+    std::vector<core::Command> batch{{"z", release(request)}, {"a", acquire(request + 2)}};
     if (three) {
-      batch.push_back({"m", acquire(request + 2)});
+      batch.push_back({"m", acquire(request + 3)});
     }
     RawPostgres first{store.conninfo()};
     first.run("BEGIN");
@@ -109,7 +113,7 @@ TEST(PostgresBatchOrder, IsKeptOnPlansThatAreNotOurs) {
     for (const core::Outcome& outcome : outcomes.get()) {
       EXPECT_NE(outcome.status, Status::failed);
     }
-    ASSERT_EQ(submit(*engine, "a", release(request + 1)).status, Status::released);
+    ASSERT_EQ(submit(*engine, "a", release(request + 2)).status, Status::released);
     request += 10;
   }
 }
