@@ -22,6 +22,8 @@ using engine::Talk;
 constexpr int kLooksInVain = 10;
 // Those beyond learn of a revocation when they renew.
 constexpr std::size_t kMostUnheard = 1000;
+// Whoever waits for a connection that takes longer waits in vain, most likely.
+constexpr base::Duration kMostConnectWithin = std::chrono::seconds{1};
 
 std::optional<engine::Ring> parse(std::string_view payload) {
   engine::Ring ring;
@@ -68,11 +70,6 @@ bool Doorbell::is_settled() {
   return state_ == State::listening || state_ == State::impossible;
 }
 
-bool Doorbell::is_silent() {
-  const std::lock_guard lock{mutex_};
-  return state_ == State::silent;
-}
-
 // With mutex_ held.
 bool Doorbell::is_deaf() const noexcept {
   return state_ == State::silent || state_ == State::connecting;
@@ -117,25 +114,39 @@ void Doorbell::may_still_hold(const core::RequestId& id) {
   leaving_.erase(found);
 }
 
-bool Doorbell::begin_connecting() {
-  const std::lock_guard lock{mutex_};
-  if (state_ != State::silent) {
-    return false;
+void Doorbell::hang(engine::Driver& driver) {
+  {
+    const std::lock_guard lock{mutex_};
+    if (hanging_ || state_ != State::silent) {
+      return;
+    }
+    hanging_ = true;
+    state_ = State::connecting;
+    connecting_since_ = base::BootClock::now();
   }
-  state_ = State::connecting;
-  return true;
+  talk_.begin(driver, listen(), engine::Patience::none, [this](bool) {
+    const std::lock_guard lock{mutex_};
+    hanging_ = false;
+  });
 }
 
-Talk<bool> Doorbell::listen() {
-  const base::Time patience = base::BootClock::now() + shared_.options.timeout;
-  while (!begin_connecting()) {
-    if (is_settled() || base::BootClock::now() > patience) {
+Talk<bool> Doorbell::await_settled() {
+  while (true) {
+    const base::Time now = base::BootClock::now();
+    {
+      const std::lock_guard lock{mutex_};
+      if (state_ != State::connecting || now > connecting_since_ + kMostConnectWithin) {
+        co_return state_ == State::listening;
+      }
+    }
+    if (!co_await engine::Moment{{.until = now + std::chrono::milliseconds{1}}}) {
       co_return false;
     }
-    // Somebody else is at it.
-    co_await engine::Moment{{.until = base::BootClock::now() + std::chrono::milliseconds{1}}};
   }
-  // From here on the session is ours alone.
+}
+
+// While it connects the session is this conversation's alone.
+Talk<bool> Doorbell::listen() {
   auto connected = co_await session_.connect();
   State reached = State::silent;
   if (connected && session_.is_pooled()) {
