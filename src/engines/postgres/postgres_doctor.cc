@@ -153,7 +153,8 @@ void judge_line(const Options& options, Session& session, Findings& found) {
   const auto& connection = options.connection;
   const auto mode = connection.find("sslmode");
   const bool unverified = mode != connection.end() && !mode->second.starts_with("verify") &&
-                          mode->second != "prefer" && connection.contains("host");
+                          mode->second != "prefer" &&
+                          (connection.contains("host") || connection.contains("hostaddr"));
   if (session.has_tls()) {
     found.add(unverified ? Level::warning : Level::ok, "encryption",
               unverified ? "TLS, but the server's certificate is not verified" : "TLS",
