@@ -78,11 +78,16 @@ void judge_server(const Rows& rows, int version, Findings& found) {
   }
 }
 
-void judge_durability(const Rows& rows, Findings& found) {
+void judge_durability(const Rows& rows, bool ours, Findings& found) {
   const auto replicas = rows.integer(0, kReplicas);
   if (rows.text(0, kFsync) == "off") {
     found.add(Level::warning, "durability", "fsync is off",
               "after a crash of the machine locks and tokens may be lost: switch fsync on");
+  } else if (rows.text(0, kSyncCommit) == "off" && !ours) {
+    found.add(Level::warning, "durability",
+              "synchronous_commit is off, and behind a pooler it is not ours to change",
+              "after a crash of the server a lock may be held by two: switch it on for this user "
+              "(ALTER ROLE ... SET synchronous_commit = on)");
   } else {
     found.ok("durability",
              "grants are on disk before they are answered (synchronous_commit " +
@@ -210,9 +215,10 @@ Talk<std::vector<Finding>> LeaseEngine::examine() {
     }
     if (i + 1 == kRounds) {
       judge_server(*rows, session.server_version(), found);
-      judge_durability(*rows, found);
+      const bool ours = session.has_our_settings();
+      judge_durability(*rows, ours, found);
       found.ok("isolation", "the default is " + std::string{rows->text(0, kIsolation)} +
-                                "; holdfast uses read committed");
+                                (ours ? "; holdfast uses read committed" : ""));
       judge_connections(*rows, found);
       judge_clock(offset, found);
       found.ok("latency", milliseconds(fastest) + " for a round trip");

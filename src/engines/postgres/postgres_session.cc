@@ -205,7 +205,7 @@ Talk<Result<void>> Session::introduce() {
       pooled_ = false;
       break;
   }
-  plans_by_index_ = direct && !pooled_;
+  has_our_settings_ = direct && !pooled_;
   co_return Result<void>{};
 }
 

@@ -66,8 +66,8 @@ class Session {
   // Connected, as far as one can tell without asking.
   bool is_open() noexcept;
   bool is_pooled() const noexcept { return pooled_; }
-  // By the index alone, so that rows are locked in the order of their names.
-  bool plans_by_index() const noexcept { return plans_by_index_; }
+  // Then it plans by the index alone, and rows are locked in the order in which they are named.
+  bool has_our_settings() const noexcept { return has_our_settings_; }
   int server_version() const noexcept;
   bool has_tls() const noexcept;
   int fd() const noexcept;
@@ -107,7 +107,7 @@ class Session {
   Duration patience_;
   pg_conn* connection_ = nullptr;
   bool pooled_ = false;
-  bool plans_by_index_ = false;
+  bool has_our_settings_ = false;
   bool leaving_ = false;
   std::set<const std::string*> prepared_;
   std::vector<const std::string*> preparing_;  // by calls on their way; nullptr: nothing
