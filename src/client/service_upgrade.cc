@@ -10,7 +10,6 @@
 #include "client/hand_over_code.h"
 #include "client/service.h"
 #include "client/wish.h"
-#include "engine/disclosing.h"
 
 namespace holdfast::client {
 namespace {
@@ -82,17 +81,16 @@ Result<Coordinator::GivenAway> Service::give_away(core::ClaimId claim) {
     return tl::unexpected{std::move(can.error())};
   }
   std::unique_lock lock{mutex_};
-  if (auto* const store = dynamic_cast<engine::Disclosing*>(engine_.get())) {
-    auto ours = coordinator_.may_give_away(claim, base::BootClock::now());
-    if (!ours) {
-      return ours;
-    }
-    lock.unlock();
-    if (auto known = store->disclose(ours->request); !known) {
-      return tl::unexpected{std::move(known.error())};
-    }
-    lock.lock();
+  auto ours = coordinator_.may_give_away(claim, base::BootClock::now());
+  if (!ours) {
+    pump(lock, engine::Patience::none, Lead::may);  // it may just have been found lost
+    return ours;
   }
+  lock.unlock();
+  if (auto known = engine_->disclose(ours->request); !known) {
+    return tl::unexpected{std::move(known.error())};
+  }
+  lock.lock();
   auto given = coordinator_.give_away(claim, base::BootClock::now());
   pump(lock, engine::Patience::none, Lead::may);
   return given;

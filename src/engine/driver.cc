@@ -171,6 +171,7 @@ Driver::~Driver() {
 }
 
 void Driver::run(Conversation& conversation, Patience patience) {
+  const bool in_a_hurry = patience.until == base::Time::min();
   short ready = 0;
   while (true) {
     const auto wait = conversation.advance(ready);
@@ -179,7 +180,7 @@ void Driver::run(Conversation& conversation, Patience patience) {
       return;
     }
     pollfd wanted{wait->fd, wait->events, 0};
-    if (patience.until != base::Time::min()) {
+    if (!in_a_hurry) {
       const base::Time began = base::BootClock::now();
       const base::Time until = std::min(wait->until, patience.until);
       if (wait->fd >= 0) {
@@ -193,7 +194,8 @@ void Driver::run(Conversation& conversation, Patience patience) {
         state_->spinner.learn(base::BootClock::now() - began);
       }
     }
-    if (!is_due(*wait, wanted.revents)) {
+    // To wait for this very moment is to ask for a thread that may be kept.
+    if (in_a_hurry || !is_due(*wait, wanted.revents)) {
       State::take_over(state_, {&conversation, *wait});
       return;
     }

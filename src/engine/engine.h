@@ -108,6 +108,10 @@ class Engine {
   virtual Result<void> guard(std::string_view name, std::uint64_t token,
                              const NativeConnection& connection, AfterGuard after);
 
+  // Where the store may know a grant by the id of an earlier request of this process: from now on
+  // other processes find it under this one. Blocks. lease_lost: there is no such grant.
+  virtual Result<void> disclose(core::RequestId) { return {}; }
+
   virtual Result<std::vector<LockInfo>> list(std::string_view prefix) = 0;
   virtual Result<LockInfo> show(std::string_view name) = 0;  // empty if nobody uses it
 

@@ -22,6 +22,16 @@ std::size_t threads() {
   return entries("/proc/self/task");
 }
 
+// Once nobody is at it any more: an earlier test's may still be being closed.
+std::size_t settled(std::size_t (*count)()) {
+  std::size_t found = 0;
+  EXPECT_TRUE(eventually([&] {
+    found = count();
+    return throughout(100ms, [&] { return count() == found; });
+  }));
+  return found;
+}
+
 class Leaks : public Conformance {
  protected:
   // Some of everything: holders, local and remote waiters, time-outs, cancels.
@@ -52,13 +62,12 @@ HOLDFAST_RUN_ON(LeaksOfMany, harnesses_with(&Claims::survives));
 
 TEST_P(Leaks, NoDescriptorsAndNoThreadsStayBehind) {
   in_background([] {}).get();  // a sanitizer has a thread of its own from then on
-  const std::size_t files_before = open_files();
-  const std::size_t threads_before = threads();
+  const std::size_t files_before = settled(open_files);
+  const std::size_t threads_before = settled(threads);
   for (int round = 0; round < 3; ++round) bustle();
-  // Fewer, if an earlier test's were still being closed when they were counted.
-  EXPECT_TRUE(eventually([&] { return open_files() <= files_before; }))
+  EXPECT_TRUE(eventually([&] { return open_files() == files_before; }))
       << open_files() << " open files instead of " << files_before;
-  EXPECT_TRUE(eventually([&] { return threads() <= threads_before; }))
+  EXPECT_TRUE(eventually([&] { return threads() == threads_before; }))
       << threads() << " threads instead of " << threads_before;
 }
 

@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "base/ids.h"
-#include "engine/disclosing.h"
 #include "support/engine_driver.h"
 #include "support/eventually.h"
 #include "support/fault_proxy.h"
@@ -169,9 +168,7 @@ TEST_F(EtcdShortcuts, AKeyThatStaysIsDisclosedBeforeItIsGivenAway) {
   const auto taker = open_engine(url(), 2);
   ASSERT_EQ(submit(*giver, "x", acquire(1)).status, Status::granted);
   const Outcome stayed = submit(*giver, "x", requeue(1, acquire(2)));
-  auto* const store = dynamic_cast<engine::Disclosing*>(giver.get());
-  ASSERT_NE(store, nullptr);
-  ASSERT_TRUE(store->disclose(id(2)));
+  ASSERT_TRUE(giver->disclose(id(2)));
   EXPECT_EQ(taker->show("x")->holders.at(0).token, stayed.token);
   EXPECT_EQ(submit(*taker, "x", transfer(1, 3)).status, Status::not_held) << "passed on before";
   EXPECT_EQ(submit(*giver, "x", renew(2)).token, stayed.token);
@@ -180,7 +177,7 @@ TEST_F(EtcdShortcuts, AKeyThatStaysIsDisclosedBeforeItIsGivenAway) {
   EXPECT_GT(given.token, stayed.token);
   EXPECT_EQ(submit(*giver, "x", renew(2)).status, Status::not_held);
   EXPECT_EQ(submit(*giver, "x", release(2)).status, Status::not_held);
-  EXPECT_FALSE(store->disclose(id(2)));
+  EXPECT_FALSE(giver->disclose(id(2)));
   ASSERT_EQ(submit(*taker, "x", requeue(4, acquire(5))).status, Status::granted);
   EXPECT_EQ(submit(*taker, "x", transfer(5, 6)).status, Status::granted) << "in one process";
   EXPECT_EQ(submit(*taker, "x", release(6)).status, Status::released);

@@ -1,6 +1,9 @@
 // Who is rung for, and who is not, while the bell is being hung.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <future>
 #include <string>
@@ -86,6 +89,28 @@ TEST_F(PostgresDoorbell, WhoseReleaseFailedIsLookedAfterWhenTheBellHangs) {
   hang_the_bell();
   ASSERT_EQ(rings_.size(), 1U);
   EXPECT_EQ(rings_[0].id, id(1));
+}
+
+// Nobody answers on the bell's line: who renews or asks meanwhile is not kept by that.
+TEST_F(PostgresDoorbell, ALineThatIsNotMadeKeepsNobodyFromRenewing) {
+  const int silent = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  socklen_t size = sizeof address;
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  ASSERT_EQ(bind(silent, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  ASSERT_EQ(listen(silent, 8), 0);
+  ASSERT_EQ(getsockname(silent, reinterpret_cast<sockaddr*>(&address), &size), 0);
+  ASSERT_TRUE(proxy_->retarget({{"127.0.0.1", ntohs(address.sin_port)}}));
+  proxy_->accept_connections();
+  auto outcomes = std::async(std::launch::async, [&] {
+    return submit(*engine_, {{"y", poll(2)}, {"x", renew(1)}});
+  });
+  EXPECT_EQ(outcomes.wait_for(test::kPatience), std::future_status::ready);
+  proxy_->heal();
+  proxy_->reset_all();
+  EXPECT_EQ(outcomes.get().at(1).status, Status::renewed);
+  close(silent);
 }
 
 TEST_F(PostgresDoorbell, WhoGaveBackIsNotRungFor) {

@@ -448,5 +448,23 @@ TEST_F(PostgresFaults, BehindAPoolerWaitersAskAndDoctorSaysSo) {
   EXPECT_TRUE(told);
 }
 
+// A crash may then take along what was answered.
+TEST_F(PostgresFaults, BehindAPoolerDoctorWarnsOfCommitsThatAreNotOnDisk) {
+  HOLDFAST_SKIP_IF_MISSING(missing_program("pgbouncer"));
+  const PrivateServer server{"postgres", {"durable=1", "synchronous_commit=off"}};
+  PostgresStore own{std::to_string(server.port())};
+  const PrivateServer pooler{"pgbouncer", {"upstream=" + own.port()}};
+  const auto level_of_durability = [&](const std::string& url) {
+    for (const Finding& finding : open_engine(url)->doctor()) {
+      if (finding.topic == "durability") return finding.level;
+    }
+    return Finding::Level::problem;
+  };
+  EXPECT_EQ(level_of_durability(own.url()), Finding::Level::ok);  // we switch it on
+  EXPECT_EQ(level_of_durability("postgres://postgres@127.0.0.1:" + std::to_string(pooler.port()) +
+                                "/postgres?schema=" + own.schema()),
+            Finding::Level::warning);
+}
+
 }  // namespace
 }  // namespace holdfast

@@ -169,6 +169,27 @@ TEST_F(PostgresHandOver, AShortTtlIsNotMadeLonger) {
   expect_granted(2, 7s);
 }
 
+// Before version 15 the server reads a number of microseconds in an interval as a C int.
+TEST_F(PostgresHandOver, ALongTtlIsNoLargeNumber) {
+  core::Acquire patient = acquire(2);
+  patient.ttl = patient.window = 168h;
+  one_waits(acquire(1), patient);
+  EXPECT_EQ(column("split_part(parties, E'\\t', 6)"), "168:00:00.000000");
+  EXPECT_EQ(column("split_part(parties, E'\\t', 7)"), "168:00:00.000000");
+  EXPECT_EQ(statements_to_release(), 1);
+  expect_granted(2, 168h);
+}
+
+// It counts from that heartbeat, so a release that had its time before does not count for it.
+TEST_F(PostgresHandOver, AReleaseThatIsOlderThanTheHeartbeatPassesNothingOn) {
+  one_waits();
+  now_ += 5s;
+  ASSERT_EQ(submit(*b_, "x", heartbeat(2)).status, Status::queued);
+  now_ -= 1us;
+  EXPECT_EQ(statements_to_release(), 2);
+  expect_granted(2);
+}
+
 TEST_F(PostgresHandOver, ARenewalBetweenChangesNothing) {
   one_waits();
   now_ += 10s;
@@ -328,7 +349,9 @@ class PostgresHandOverCrash : public ::testing::Test {
     const auto clock = [this] { return now_; };
     a_ = open_engine(store_->url(), 1, clock);
     b_ = open_engine(store_->url(), 2, clock);
-    ASSERT_EQ(submit(*a_, "x", acquire(1)).status, Status::granted);
+    core::Acquire brief = acquire(1);
+    brief.ttl = brief.window = 10s;
+    ASSERT_EQ(submit(*a_, "x", brief).status, Status::granted);
     // The clock was ahead once: tokens do not come from it for a while.
     store_->sql().run("UPDATE " + store_->schema() + ".locks SET last_token = last_token * 1000");
     ASSERT_EQ(submit(*b_, "x", acquire(2)).status, Status::queued);
@@ -355,12 +378,12 @@ TEST_F(PostgresHandOverCrash, NobodyGetsTheLockOrTheTokenThatItSwallowed) {
   // Nearly always: the log may have been written just then.
   const bool swallowed = insist(*a_, "x", poll(1)).status == Status::granted;
   EXPECT_EQ(insist(*b_, "x", renew(2)).status, swallowed ? Status::not_held : Status::renewed);
-  now_ += 20s - 1us;  // b may believe that it holds the lock
+  now_ += 20s - 1us;  // b may believe that it holds the lock; a is long gone
   core::Acquire hasty = acquire(3);
   hasty.queue = false;
   hasty.barge = true;
   EXPECT_EQ(submit(*a_, "x", hasty).status, Status::busy);
-  now_ += 10s + 1us;
+  now_ += 20s + 1us;
   const auto next = submit(*a_, "x", acquire(3));
   EXPECT_EQ(next.status, Status::granted);
   EXPECT_GE(next.token, rings[0].token + core::kTokenStride);

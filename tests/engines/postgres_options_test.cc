@@ -45,6 +45,9 @@ TEST(PostgresOptions, ServersElsewhereAreVerified) {
   EXPECT_EQ(keyword("postgres://db.example.com/app", "sslmode"), "verify-full");
   EXPECT_EQ(keyword("postgres://127.0.0.1,db.example.com/app", "sslmode"), "verify-full");
   EXPECT_EQ(keyword("postgres:host=db.example.com", "sslmode"), "verify-full");
+  EXPECT_EQ(keyword("postgres://localhost/app?hostaddr=192.0.2.1", "sslmode"), "verify-full");
+  EXPECT_EQ(keyword("postgres:///app?hostaddr=127.0.0.1,192.0.2.1", "sslmode"), "verify-full");
+  EXPECT_EQ(keyword("postgres://localhost/app?hostaddr=127.0.0.1", "sslmode"), "(none)");
   EXPECT_EQ(keyword("postgres://127.0.0.1/app", "sslmode"), "(none)");
   EXPECT_EQ(keyword("postgres://db.example.com/app?sslmode=require", "sslmode"), "require");
 }

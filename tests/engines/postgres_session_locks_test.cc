@@ -191,6 +191,26 @@ TEST_F(PostgresSessionLocks, BehindAPoolerTheyAreRefused) {
   }
 }
 
+// It tells us a number of its own in place of the session's.
+TEST_F(PostgresSessionLocks, BehindAPoolerThatGivesEachAConnectionTheyLast) {
+  HOLDFAST_SKIP_IF_MISSING(missing_program("pgbouncer"));
+  for (const char* strategy : {"advisory", "row"}) {
+    SCOPED_TRACE(strategy);
+    store(strategy);
+    const PrivateServer pooler{"pgbouncer", {"upstream=" + store_->port(), "pool_mode=session"}};
+    const auto engine = open_engine(
+        "postgres://postgres@127.0.0.1:" + std::to_string(pooler.port()) +
+        "/postgres?pooler=session&" + "strategy=" + strategy + "&schema=" + store_->schema());
+    const auto other = open_engine(store_->url(), 2);
+    ASSERT_EQ(submit(*engine, "x", acquire(1)).status, Status::granted);
+    EXPECT_EQ(submit(*engine, "x", renew(1)).status, Status::renewed);
+    EXPECT_EQ(engine->show("x")->holders.size(), 1U);
+    EXPECT_EQ(submit(*other, "x", try_acquire(2)).status, Status::busy);
+    EXPECT_EQ(submit(*engine, "x", release(1)).status, Status::released);
+    EXPECT_EQ(submit(*other, "x", try_acquire(3)).status, Status::granted);
+  }
+}
+
 TEST_F(PostgresSessionLocks, NamesThatNobodyUsesAreForgotten) {
   for (const char* strategy : {"advisory", "row"}) {
     SCOPED_TRACE(strategy);

@@ -98,6 +98,36 @@ TEST(Driver, TimePassesOnEitherThread) {
   EXPECT_TRUE(test::eventually([&] { return its.over.load(); }));
 }
 
+// What comes next may block, so it says that it waits, though there is nothing to wait for.
+class Aside : public Conversation {
+ public:
+  std::optional<Wait> advance(short) override {
+    if (began) return std::nullopt;
+    began = true;
+    return Wait{.until = base::BootClock::now()};
+  }
+  void give_up() override {}
+  void finish() override {
+    thread = std::this_thread::get_id();
+    over = true;
+  }
+
+  bool began = false;
+  std::atomic<bool> over = false;
+  std::thread::id thread;
+};
+
+TEST(Driver, WhoHasNoTimeIsNotKeptByWhatWaitsForThisMoment) {
+  Driver driver;
+  Aside hurried;
+  driver.run(hurried, Patience::none);
+  EXPECT_TRUE(test::eventually([&] { return hurried.over.load(); }));
+  EXPECT_NE(hurried.thread, std::this_thread::get_id());
+  Aside patient;
+  driver.run(patient, Patience::for_outcomes);
+  EXPECT_EQ(patient.thread, std::this_thread::get_id());
+}
+
 TEST(Driver, GivesUpWhatStillRuns) {
   auto driver = std::make_unique<Driver>();
   OneByte one;

@@ -75,6 +75,45 @@ TEST_F(ServiceTest, OneSilentRenewalIsNotALoss) {
   EXPECT_FALSE(lease->loss());
 }
 
+// A store that keeps who asks it for news.
+class Slow : public AsyncEngine {
+ public:
+  struct Gate {
+    std::atomic<bool> reached = false;
+    std::atomic<bool> open = false;
+  };
+  Slow(std::unique_ptr<engine::Engine> real, std::shared_ptr<Control> control, Gate& gate)
+      : AsyncEngine{std::move(real), {}, std::move(control)}, gate_{gate} {}
+  bool may_have_changed() override {
+    gate_.reached = true;
+    gate_.open.wait(false);
+    return true;
+  }
+
+ private:
+  Gate& gate_;
+};
+
+TEST_F(ServiceTest, WhoFindsALossWhileItGivesAwayTellsOfIt) {
+  const auto other = open();
+  auto held = other->acquire("y", {});
+  ASSERT_TRUE(held) << held.error();
+  Slow::Gate gate;
+  const auto service =
+      *client::Service::open(std::make_unique<Slow>(open_engine(url()), control, gate), id(1), {});
+  auto waiting = acquire_then(*service, "y");
+  ASSERT_TRUE(eventually([&] { return gate.reached.load(); }));  // the keeper is kept
+  auto lease = service->acquire("x", {.ttl = 50ms, .renew = false});
+  ASSERT_TRUE(lease) << lease.error();
+  EXPECT_TRUE(eventually([&] { return !lease->is_alive(); }));
+  EXPECT_EQ(lease->give_away().error().code, ErrorCode::lease_lost);
+  EXPECT_TRUE(eventually([&] { return lease->lost().stop_requested(); }));
+  gate.open = true;
+  gate.open.notify_all();
+  held->release_in_background();
+  EXPECT_TRUE(ready(waiting));
+}
+
 TEST_F(ServiceTest, CancelledBeforeItBegan) {
   const auto service = open();
   std::stop_source stop;

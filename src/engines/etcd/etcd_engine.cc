@@ -5,7 +5,6 @@
 #include <array>
 #include <utility>
 
-#include "engine/disclosing.h"
 #include "engine/recipe_engine.h"
 #include "engines/etcd/etcd_recipe.h"
 
@@ -26,7 +25,7 @@ std::span<const Capabilities> capability_rows() {
   return rows;
 }
 
-class EtcdEngine : public engine::RecipeEngine<EtcdRecipe>, public engine::Disclosing {
+class EtcdEngine : public engine::RecipeEngine<EtcdRecipe> {
  public:
   using RecipeEngine::RecipeEngine;
 

@@ -53,9 +53,10 @@ core::Operation in_microseconds(core::Operation operation) {
 
 }  // namespace
 
-Batch::Batch(const Shared& shared, Session& session, Doorbell& doorbell,
+Batch::Batch(const Shared& shared, engine::Driver& driver, Session& session, Doorbell& doorbell,
              relational::KnownNames& known, std::span<const core::Command> commands)
     : shared_{shared},
+      driver_{driver},
       session_{session},
       doorbell_{doorbell},
       known_{known},
@@ -80,8 +81,8 @@ Talk<engine::Outcomes> Batch::run() {
   const bool waits = std::any_of(commands_.begin(), commands_.end(), [](const auto& command) {
     return std::holds_alternative<core::Poll>(command.operation);
   });
-  if (waits && !doorbell_.is_settled()) {
-    co_await doorbell_.listen();
+  if (waits) {
+    co_await hear();
   }
   bool go_on = co_await first_round();
   while (go_on) {
@@ -165,6 +166,16 @@ Batch::Entries Batch::exchangeable() {
     }
   }
   return kinds.size() > 1 ? found : Entries{};
+}
+
+// What else is in the batch, and renewals that come after it, must not wait for a connection that
+// cannot be made: then the next look makes up for the bell.
+Talk<bool> Batch::hear() {
+  if (!doorbell_.is_settled()) {
+    doorbell_.hang(driver_);
+    co_return co_await doorbell_.await_settled();
+  }
+  co_return true;
 }
 
 // The short ways, and the reads for the long one, in one round trip.
@@ -356,8 +367,8 @@ std::optional<std::uint64_t> Batch::new_fence(const Entry& entry) const {
 
 Talk<bool> Batch::write(const Entries& entries) {
   // Whoever queues up must be able to hear the bell first.
-  if (queues_someone(entries) && !doorbell_.is_settled()) {
-    co_await doorbell_.listen();
+  if (queues_someone(entries)) {
+    co_await hear();
   }
   auto rows = co_await session_.ask(write_call(entries));
   take_written(entries, rows);

@@ -26,8 +26,8 @@ namespace holdfast::engines::postgres {
 // written back if nobody was faster.
 class Batch {
  public:
-  Batch(const Shared& shared, Session& session, Doorbell& doorbell, relational::KnownNames& known,
-        std::span<const core::Command> commands);
+  Batch(const Shared& shared, engine::Driver& driver, Session& session, Doorbell& doorbell,
+        relational::KnownNames& known, std::span<const core::Command> commands);
 
   engine::Talk<engine::Outcomes> run();
 
@@ -60,6 +60,7 @@ class Batch {
   Call read_call(const Entries& entries) const;
   Call write_call(const Entries& entries) const;
 
+  engine::Talk<bool> hear();
   engine::Talk<bool> first_round();  // false: everything has failed
   void take_rows(const Entries& entries, const Result<Rows>& rows, bool read_only);
   void settle_short_way(Entry& entry, const Rows& rows, int index);
@@ -76,6 +77,7 @@ class Batch {
   engine::Talk<bool> pause_before_retry();
 
   const Shared& shared_;
+  engine::Driver& driver_;
   Session& session_;
   Doorbell& doorbell_;
   relational::KnownNames& known_;

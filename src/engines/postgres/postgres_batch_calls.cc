@@ -13,7 +13,8 @@ Call Batch::exchange_call(const Entries& entries) const {
   const bool release_first = entries.front()->from == Way::release;
   const Entry& given = *entries[release_first ? 0 : 1];
   const Entry& taken = *entries[release_first ? 1 : 0];
-  if (entries.size() == 2 && given.from == Way::release && taken.from == Way::take) {
+  if (entries.size() == 2 && given.from == Way::release && taken.from == Way::take &&
+      session_.has_our_settings()) {
     const auto& release = std::get<core::Release>(commands_[given.commands.front()].operation);
     const auto& acquire = std::get<core::Acquire>(commands_[taken.commands.front()].operation);
     const Party& party = shared_.client.party;
@@ -40,10 +41,11 @@ Call Batch::exchange_call(const Entries& entries) const {
     ttls.add(acquire != nullptr ? acquire->ttl : core::Duration{});
   }
   const Party& party = shared_.client.party;
-  return {.sql = session_.is_pooled() ? &shared_.sql.exchange_pooled : &shared_.sql.exchange,
-          .values = {shared_.test_time(), names.bytes(), kinds.bytes(), requests.bytes(),
-                     sessions.bytes(), ttls.bytes(), escaped(party.label), escaped(party.host),
-                     binary(party.pid)}};
+  return {
+      .sql = session_.has_our_settings() ? &shared_.sql.exchange : &shared_.sql.exchange_in_order,
+      .values = {shared_.test_time(), names.bytes(), kinds.bytes(), requests.bytes(),
+                 sessions.bytes(), ttls.bytes(), escaped(party.label), escaped(party.host),
+                 binary(party.pid)}};
 }
 
 Call Batch::take_call(const Entries& entries) const {

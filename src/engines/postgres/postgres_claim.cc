@@ -10,6 +10,7 @@
 
 #include "base/ids.h"
 #include "engines/postgres/postgres_errors.h"
+#include "engines/postgres/postgres_values.h"
 #include "engines/relational/job_table.h"
 
 namespace holdfast::engines::postgres {
@@ -61,11 +62,6 @@ Result<QuotedJobTable> names_of(pg_conn* connection, const JobTable& table) {
   return check_words(table).and_then([&] { return quote(table, kPostgresQuoting); });
 }
 
-std::string interval_of(Duration duration) {
-  const auto micros = std::chrono::duration_cast<std::chrono::microseconds>(duration).count();
-  return std::to_string(micros) + " microseconds";
-}
-
 // One statement: the rows are chosen and locked, then marked.
 std::string claim_sql(const QuotedJobTable& names, bool again) {
   std::string open = names.status + " = $1";
@@ -73,8 +69,8 @@ std::string claim_sql(const QuotedJobTable& names, bool again) {
     open = "(" + open + " OR (" + names.status + " = $2 AND " + names.claimed_at +
            " < clock_timestamp() - $5::interval))";
   }
-  std::string sql = "WITH chosen AS MATERIALIZED (SELECT " + names.key + " FROM " + names.table +
-                    " WHERE " + open + " ORDER BY " + names.key +
+  std::string sql = "WITH chosen AS (SELECT " + names.key + " FROM " + names.table + " WHERE " +
+                    open + " ORDER BY " + names.key +
                     " LIMIT $4::bigint FOR UPDATE SKIP LOCKED), marked AS (UPDATE " + names.table +
                     " AS job SET " + names.status + " = $2, " + names.claimed_by + " = $3";
   if (!names.claimed_at.empty()) {
@@ -96,7 +92,7 @@ Result<ClaimedJobs> claim_jobs(pg_conn* connection, const JobTable& table, std::
   ClaimedJobs claimed{.claim = base::Id::random().hex(), .keys = {}};
   std::vector<std::string> values{table.open, table.taken, claimed.claim, std::to_string(at_most)};
   if (table.again_after) {
-    values.push_back(interval_of(*table.again_after));
+    values.push_back(interval_text(*table.again_after));
   }
   const Answer answer = ask(connection, claim_sql(*names, table.again_after.has_value()), values);
   if (!is_good(answer)) {

@@ -15,7 +15,7 @@ using engine::Talk;
 using Level = Finding::Level;
 using namespace std::chrono_literals;
 
-constexpr int kOldestVersion = 110000;
+constexpr int kOldestVersion = 120000;
 constexpr int kRounds = 5;
 constexpr std::chrono::microseconds kClockOffset = 2s;
 
@@ -66,7 +66,7 @@ void judge_server(const Rows& rows, int version, Findings& found) {
   const std::string name = "PostgreSQL " + std::string{rows.text(0, kVersionText)} + ", encoding " +
                            std::string{rows.text(0, kEncoding)};
   if (version < kOldestVersion) {
-    found.add(Level::problem, "version", name, "holdfast needs PostgreSQL 11 or later");
+    found.add(Level::problem, "version", name, "holdfast needs PostgreSQL 12 or later");
   } else {
     found.ok("version", name);
   }
@@ -78,11 +78,16 @@ void judge_server(const Rows& rows, int version, Findings& found) {
   }
 }
 
-void judge_durability(const Rows& rows, Findings& found) {
+void judge_durability(const Rows& rows, bool ours, Findings& found) {
   const auto replicas = rows.integer(0, kReplicas);
   if (rows.text(0, kFsync) == "off") {
     found.add(Level::warning, "durability", "fsync is off",
               "after a crash of the machine locks and tokens may be lost: switch fsync on");
+  } else if (rows.text(0, kSyncCommit) == "off" && !ours) {
+    found.add(Level::warning, "durability",
+              "synchronous_commit is off, and behind a pooler it is not ours to change",
+              "after a crash of the server a lock may be held by two: switch it on for this user "
+              "(ALTER ROLE ... SET synchronous_commit = on)");
   } else {
     found.ok("durability",
              "grants are on disk before they are answered (synchronous_commit " +
@@ -153,7 +158,8 @@ void judge_line(const Options& options, Session& session, Findings& found) {
   const auto& connection = options.connection;
   const auto mode = connection.find("sslmode");
   const bool unverified = mode != connection.end() && !mode->second.starts_with("verify") &&
-                          mode->second != "prefer" && connection.contains("host");
+                          mode->second != "prefer" &&
+                          (connection.contains("host") || connection.contains("hostaddr"));
   if (session.has_tls()) {
     found.add(unverified ? Level::warning : Level::ok, "encryption",
               unverified ? "TLS, but the server's certificate is not verified" : "TLS",
@@ -209,9 +215,10 @@ Talk<std::vector<Finding>> LeaseEngine::examine() {
     }
     if (i + 1 == kRounds) {
       judge_server(*rows, session.server_version(), found);
-      judge_durability(*rows, found);
+      const bool ours = session.has_our_settings();
+      judge_durability(*rows, ours, found);
       found.ok("isolation", "the default is " + std::string{rows->text(0, kIsolation)} +
-                                "; holdfast uses read committed");
+                                (ours ? "; holdfast uses read committed" : ""));
       judge_connections(*rows, found);
       judge_clock(offset, found);
       found.ok("latency", milliseconds(fastest) + " for a round trip");

@@ -22,6 +22,8 @@ using engine::Talk;
 constexpr int kLooksInVain = 10;
 // Those beyond learn of a revocation when they renew.
 constexpr std::size_t kMostUnheard = 1000;
+// Whoever waits for a connection that takes longer waits in vain, most likely.
+constexpr base::Duration kMostConnectWithin = std::chrono::seconds{1};
 
 std::optional<engine::Ring> parse(std::string_view payload) {
   engine::Ring ring;
@@ -68,11 +70,6 @@ bool Doorbell::is_settled() {
   return state_ == State::listening || state_ == State::impossible;
 }
 
-bool Doorbell::is_silent() {
-  const std::lock_guard lock{mutex_};
-  return state_ == State::silent;
-}
-
 // With mutex_ held.
 bool Doorbell::is_deaf() const noexcept {
   return state_ == State::silent || state_ == State::connecting;
@@ -117,25 +114,39 @@ void Doorbell::may_still_hold(const core::RequestId& id) {
   leaving_.erase(found);
 }
 
-bool Doorbell::begin_connecting() {
-  const std::lock_guard lock{mutex_};
-  if (state_ != State::silent) {
-    return false;
+void Doorbell::hang(engine::Driver& driver) {
+  {
+    const std::lock_guard lock{mutex_};
+    if (hanging_ || state_ != State::silent) {
+      return;
+    }
+    hanging_ = true;
+    state_ = State::connecting;
+    connecting_since_ = base::BootClock::now();
   }
-  state_ = State::connecting;
-  return true;
+  talk_.begin(driver, listen(), engine::Patience::none, [this](bool) {
+    const std::lock_guard lock{mutex_};
+    hanging_ = false;
+  });
 }
 
-Talk<bool> Doorbell::listen() {
-  const base::Time patience = base::BootClock::now() + shared_.options.timeout;
-  while (!begin_connecting()) {
-    if (is_settled() || base::BootClock::now() > patience) {
+Talk<bool> Doorbell::await_settled() {
+  while (true) {
+    const base::Time now = base::BootClock::now();
+    {
+      const std::lock_guard lock{mutex_};
+      if (state_ != State::connecting || now > connecting_since_ + kMostConnectWithin) {
+        co_return state_ == State::listening;
+      }
+    }
+    if (!co_await engine::Moment{{.until = now + std::chrono::milliseconds{1}}}) {
       co_return false;
     }
-    // Somebody else is at it.
-    co_await engine::Moment{{.until = base::BootClock::now() + std::chrono::milliseconds{1}}};
   }
-  // From here on the session is ours alone.
+}
+
+// While it connects the session is this conversation's alone.
+Talk<bool> Doorbell::listen() {
   auto connected = co_await session_.connect();
   State reached = State::silent;
   if (connected && session_.is_pooled()) {
@@ -153,7 +164,10 @@ Talk<bool> Doorbell::listen() {
       session_.close();
     }
   }
-  while (reached == State::listening && !co_await look_after_the_unheard()) {
+  while (reached == State::listening) {
+    if (co_await look_after_the_unheard()) {
+      co_return true;
+    }
     if (!session_.is_open()) {
       epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, watched_.get(), nullptr);
       watched_ = {};
@@ -162,16 +176,15 @@ Talk<bool> Doorbell::listen() {
   }
   const std::lock_guard lock{mutex_};
   state_ = reached;
-  looks_ = 0;
   if (reached == State::impossible) {
     unheard_.clear();
   }
-  look_and_tell();  // libpq may have read more than its answer
-  co_return reached == State::listening;
+  co_return false;
 }
 
 // On a line that listens already. Rings for those who hold no more, though they
-// gave nothing back. True when there is nobody left.
+// gave nothing back. True when there is nobody left: from that moment on it counts as listening,
+// so that whoever comes is either looked after or heard.
 Talk<bool> Doorbell::look_after_the_unheard() {
   ArrayOf names{Element::text};
   std::set<core::RequestId> asked;
@@ -181,9 +194,12 @@ Talk<bool> Doorbell::look_after_the_unheard() {
       names.add(held.key);
       asked.insert(held.id);
     }
-  }
-  if (asked.empty()) {
-    co_return true;
+    if (asked.empty()) {
+      state_ = State::listening;
+      looks_ = 0;
+      look_and_tell();  // libpq may have read more than its answer
+      co_return true;
+    }
   }
   Call call{.sql = &shared_.sql.read};
   call.values.push_back(shared_.test_time());

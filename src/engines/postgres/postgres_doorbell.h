@@ -28,7 +28,6 @@ class Doorbell {
   // False if nobody can have rung unheard since the last call.
   bool may_have_missed();
   bool is_settled();  // it listens, or never will
-  bool is_silent();   // it does not, and nobody sees to it
 
   // This request holds the lock `key`. Who is revoked before anybody listens is
   // rung for as soon as somebody does.
@@ -39,9 +38,12 @@ class Doorbell {
   void gave_back(const core::RequestId& id);
   void may_still_hold(const core::RequestId& id);
 
-  // Listens, if that is possible: behind a pooler it is not, and waiters look
-  // now and then instead.
-  engine::Talk<bool> listen();
+  // Sees to it that it listens soon, on the driver's thread, if that is possible: behind a pooler
+  // it is not, and waiters look now and then instead.
+  void hang(engine::Driver& driver);
+  // Until that is settled; but who has other things to do waits no longer for a connection that is
+  // not made than most take.
+  engine::Talk<bool> await_settled();
 
   static std::string channel_of(const core::SessionId& session);
   static std::string payload_of(const core::Wake& wake);
@@ -55,7 +57,7 @@ class Doorbell {
   };
 
   bool is_deaf() const noexcept;
-  bool begin_connecting();
+  engine::Talk<bool> listen();
   engine::Talk<bool> look_after_the_unheard();
   void look();
   void look_and_tell();
@@ -66,12 +68,15 @@ class Doorbell {
   base::FileDescriptor unread_;  // readable while rings_ waits to be answered
   std::mutex mutex_;
   State state_ = State::silent;
+  bool hanging_ = false;  // talk_ runs
+  base::Time connecting_since_{};
   int looks_ = 0;  // since it listens
   std::vector<engine::Ring> rings_;
   std::vector<Unheard> unheard_;  // who holds while nobody listens
   std::vector<Unheard> leaving_;  // those of them that are being given back
   Session session_;
   base::FileDescriptor watched_;  // its socket
+  engine::TalkConversation<bool> talk_;
 };
 
 }  // namespace holdfast::engines::postgres

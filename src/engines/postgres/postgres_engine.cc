@@ -160,19 +160,12 @@ void LeaseEngine::hear_for_holders(std::span<const core::Command> batch,
     }
   }
   if (holds) {
-    listen_in_background();
-  }
-}
-
-void LeaseEngine::listen_in_background() {
-  if (doorbell_.is_silent() && !bell_taken_.exchange(true)) {
-    bell_.begin(*driver_, doorbell_.listen(), engine::Patience::none,
-                [this](bool) { bell_taken_ = false; });
+    doorbell_.hang(*driver_);
   }
 }
 
 Talk<engine::Outcomes> LeaseEngine::run_batch(std::span<const core::Command> batch) {
-  Batch work{shared_, session_, doorbell_, known_, batch};
+  Batch work{shared_, *driver_, session_, doorbell_, known_, batch};
   co_return co_await work.run();
 }
 
@@ -181,7 +174,7 @@ std::vector<engine::Ring> LeaseEngine::answer_doorbell() {
     return {};
   }
   auto rings = doorbell_.answer();
-  listen_in_background();  // if the connection has just been lost
+  doorbell_.hang(*driver_);  // if the connection has just been lost
   return rings;
 }
 

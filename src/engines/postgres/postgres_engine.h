@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -58,7 +57,6 @@ class LeaseEngine : public engine::Engine {
   bool inherited() const noexcept;
   engine::Talk<engine::Outcomes> run_batch(std::span<const core::Command> batch);
   void hear_for_holders(std::span<const core::Command> batch, const engine::Outcomes& outcomes);
-  void listen_in_background();
   engine::Talk<bool> tidy_up();
   engine::Talk<Result<void>> make_fence(std::string key, std::uint64_t token);
   engine::Talk<Result<std::vector<LockInfo>>> find(std::string key,
@@ -81,8 +79,6 @@ class LeaseEngine : public engine::Engine {
   std::mutex fences_mutex_;
   std::map<std::string, std::uint64_t> fences_;
   engine::TalkConversation<engine::Outcomes> lane_;
-  engine::TalkConversation<bool> bell_;
-  std::atomic<bool> bell_taken_{false};
   std::optional<engine::Driver> driver_{std::in_place};  // ends before what it drives
 };
 

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "engines/postgres/postgres_sql_parts.h"
+#include "engines/postgres/postgres_values.h"
 #include "engines/relational/odd_bytes.h"
 
 namespace holdfast::engines::postgres {
@@ -21,10 +22,6 @@ std::string uuid(const base::Id& id) {
     text.insert(at, 1, '-');
   }
   return text;
-}
-
-std::string interval(core::Duration duration) {
-  return std::to_string(floor<microseconds>(duration).count()) + " us";
 }
 
 std::string timestamp(core::Time time) {
@@ -62,7 +59,8 @@ constexpr std::array kFields{Field{"{next request}", "uuid"},
                              Field{"{next waits until}", "timestamptz"},
                              Field{"{next label}", "text"},
                              Field{"{next host}", "text"},
-                             Field{"{next pid}", "bigint"}};
+                             Field{"{next pid}", "bigint"},
+                             Field{"{next was heard}", "timestamptz"}};
 constexpr int kFirstField = 3;
 
 }  // namespace
@@ -77,8 +75,9 @@ std::string prepare_next(core::LockRecord& record, const relational::Parties& pa
   std::string line = uuid(record.holders().front().id) + "\tpasses to";
   for (const std::string& field :
        {uuid(next.id), uuid(next.session), std::to_string(record.last_token() + 1),
-        interval(next.ttl), interval(std::min(next.ttl, next.window)), timestamp(next.expires),
-        escaped(party.label), escaped(party.host), std::to_string(party.pid)}) {
+        interval_text(next.ttl), interval_text(std::min(next.ttl, next.window)),
+        timestamp(next.expires), escaped(party.label), escaped(party.host),
+        std::to_string(party.pid), timestamp(next.expires - next.window)}) {
     line += "\t" + field;
   }
   record = core::LockRecord::from_parts({.limit = record.limit(),

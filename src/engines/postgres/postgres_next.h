@@ -11,7 +11,10 @@
 // everybody who changes the record writes it anew. Its fields, between tabs:
 //
 //   1 the holder's request   2 "passes to"   3 request   4 session   5 token   6 ttl
-//   7 ttl at first   8 when it stops waiting   9 label   10 host   11 pid
+//   7 ttl at first   8 when it stops waiting   9 label   10 host   11 pid   12 when it was heard
+//
+// It counts its first ttl from when it was last heard. A release that is older than that, because
+// it had to wait for the row, would count from an earlier time, and leaves the row alone.
 //
 // The token is used up by writing that line. So what is passed on need not be on disk: if a crash
 // swallows it, the waiter is one again, and what it was told is neither given to anybody else

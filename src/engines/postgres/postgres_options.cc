@@ -92,12 +92,16 @@ void require_verification(std::map<std::string, std::string>& connection) {
   const auto given = [&](const char* keyword, const char* variable) {
     return connection.contains(keyword) || std::getenv(variable) != nullptr;
   };
-  const char* from_environment = std::getenv("PGHOST");
-  const std::string hosts = connection.contains("host")   ? connection["host"]
-                            : from_environment != nullptr ? from_environment
-                                                          : "";
+  const auto hosts = [&](const char* keyword, const char* variable) -> std::string {
+    const char* from_environment = std::getenv(variable);
+    return connection.contains(keyword)  ? connection[keyword]
+           : from_environment != nullptr ? from_environment
+                                         : "";
+  };
+  // The address is where it connects to, whatever the name.
   if (given("sslmode", "PGSSLMODE") || given("service", "PGSERVICE") ||
-      stays_on_this_machine(hosts)) {
+      (stays_on_this_machine(hosts("host", "PGHOST")) &&
+       stays_on_this_machine(hosts("hostaddr", "PGHOSTADDR")))) {
     return;
   }
   connection["sslmode"] = "verify-full";

@@ -114,10 +114,6 @@ bool Session::has_tls() const noexcept {
   return connection_ != nullptr && PQsslInUse(connection_) != 0;
 }
 
-int Session::backend_pid() const noexcept {
-  return connection_ == nullptr ? 0 : PQbackendPID(connection_);
-}
-
 int Session::fd() const noexcept {
   return connection_ == nullptr ? -1 : PQsocket(connection_);
 }
@@ -197,9 +193,10 @@ Talk<Result<void>> Session::introduce() {
                                  ? Error{ErrorCode::unavailable, answer.error().text, std::nullopt}
                                  : answer.error()};
   }
+  const bool direct = answer->size() == 1 && answer->integer(0, 0) == PQbackendPID(connection_);
   switch (options_.pooler) {
     case Pooler::detect:
-      pooled_ = answer->size() != 1 || answer->integer(0, 0) != PQbackendPID(connection_);
+      pooled_ = !direct;
       break;
     case Pooler::transaction:
       break;
@@ -208,6 +205,7 @@ Talk<Result<void>> Session::introduce() {
       pooled_ = false;
       break;
   }
+  has_our_settings_ = direct && !pooled_;
   co_return Result<void>{};
 }
 

@@ -66,13 +66,14 @@ class Session {
   // Connected, as far as one can tell without asking.
   bool is_open() noexcept;
   bool is_pooled() const noexcept { return pooled_; }
+  // Then it plans by the index alone, and rows are locked in the order in which they are named.
+  bool has_our_settings() const noexcept { return has_our_settings_; }
   int server_version() const noexcept;
   bool has_tls() const noexcept;
   int fd() const noexcept;
 
   engine::Talk<Result<void>> connect();
   void close() noexcept;
-  int backend_pid() const noexcept;
   // How long the answer to a statement may take, from now on; the server's
   // own limit is another matter.
   void set_patience(Duration patience) noexcept { patience_ = patience; }
@@ -106,6 +107,7 @@ class Session {
   Duration patience_;
   pg_conn* connection_ = nullptr;
   bool pooled_ = false;
+  bool has_our_settings_ = false;
   bool leaving_ = false;
   std::set<const std::string*> prepared_;
   std::vector<const std::string*> preparing_;  // by calls on their way; nullptr: nothing

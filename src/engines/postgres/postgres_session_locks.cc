@@ -58,21 +58,20 @@ class PostgresLockSession : public LockSession {
     if (!connected) {
       co_return connected;
     }
-    beacon_ = static_cast<std::int64_t>(base::random_u64());
+    const auto beacon = static_cast<std::int64_t>(base::random_u64());
     Call settle{.sql = &shared_->sql.settle};
-    settle.values.emplace_back(binary(beacon_));
+    settle.values.emplace_back(binary(beacon));
     const auto settled = co_await session_.ask(std::move(settle));
     if (!settled) {
       co_return tl::unexpected{nothing_applied(settled.error())};
     }
+    identity_ = {.connection = settled->integer(0, 0), .beacon = beacon};
     co_return Result<void>{};
   }
   bool is_open() override { return session_.is_open(); }
   int fd() const override { return session_.fd(); }
   void close() override { session_.close(); }
-  Identity identity() const override {
-    return {.connection = session_.backend_pid(), .beacon = beacon_};
-  }
+  Identity identity() const override { return identity_; }
 
   Talk<Result<Got>> try_lock(Wanted wanted) override {
     const SessionLockSql& sql = shared_->sql;
@@ -155,7 +154,7 @@ class PostgresLockSession : public LockSession {
 
   const std::shared_ptr<const Shared> shared_;
   Session session_;
-  std::int64_t beacon_ = 0;
+  Identity identity_;
 };
 
 class PostgresBooks : public Books {

@@ -26,7 +26,7 @@ class SessionLockSql {
   explicit SessionLockSql(const Options& options);
 
   std::string create;
-  std::string settle;   // $1 beacon: this session is to last
+  std::string settle;   // $1 beacon: this session is to last; its number
   std::string know;     // $1 name: its hash; nothing if another name has that
   std::string add_row;  // $1 name: where the row is in a table of the user's own; else empty
 

@@ -34,9 +34,9 @@ CREATE INDEX IF NOT EXISTS session_locks_name ON {s}.session_locks (name);
 )sql";
 
 // Nothing but its own end may end it; and who waits has no other way to notice
-// that its client has died.
+// that its client has died. Its number is the server's: a pooler tells its own.
 constexpr std::string_view kSettle = R"sql(
-SELECT set_config('statement_timeout', '0', false),
+SELECT pg_backend_pid(), set_config('statement_timeout', '0', false),
   set_config('idle_in_transaction_session_timeout', '0', false),
   set_config('lock_timeout', '60s', false),
   CASE WHEN current_setting('transaction_timeout', true) IS NULL THEN ''

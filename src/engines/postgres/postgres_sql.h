@@ -20,7 +20,7 @@ struct LeaseSql {
   // Releases, renewals, and grants of free locks that have a row; and one release with one such
   // grant. They say nothing of what they left alone.
   std::string exchange;
-  std::string exchange_pooled;
+  std::string exchange_in_order;  // where the session does not plan by the index
   std::string swap;
   std::string release_one;  // also passes the lock on, if that is simple
   std::string release;

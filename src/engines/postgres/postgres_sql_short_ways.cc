@@ -32,7 +32,8 @@ t AS (UPDATE {s}.locks l SET version = l.version + 1, token = {next token},
   FROM c WHERE l.name = $2::text AND l.until > c.now AND CASE
     WHEN l.record IS NULL THEN l.request = $3::uuid AND l.parties IS NULL
     WHEN l.fenced THEN false
-    WHEN starts_with(l.parties, $3::uuid::text || E'\t') THEN {next waits until} > c.now
+    WHEN starts_with(l.parties, $3::uuid::text || E'\t')
+      THEN {next waits until} > c.now AND {next was heard} <= c.now
     ELSE false END
   RETURNING l.name, l.token, l.ttl,
     CASE WHEN l.request IS NOT NULL THEN pg_notify('holdfast_' || replace(l.session::text, '-', ''),
@@ -173,7 +174,7 @@ void LeaseSql::add_short_ways(std::string_view schema) {
   };
   take = complete(std::string{kTake});
   exchange = complete(exchanging("", "u p"));
-  exchange_pooled = complete(exchanging(kExchangeLock, "p"));
+  exchange_in_order = complete(exchanging(kExchangeLock, "p"));
   swap = complete(std::string{kSwap});
   release_one = complete(without_flush(with_next(replaced(std::string{kReleaseOne}, "{u}", kOne))));
   release = complete(without_flush(change_many(kLetGo)));

@@ -1,6 +1,8 @@
 #include "engines/postgres/postgres_values.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
 
 namespace holdfast::engines::postgres {
 namespace {
@@ -53,6 +55,16 @@ std::string binary(base::Duration duration) {
   std::string out = binary(floor<microseconds>(duration).count());
   append(out, 0, 8);  // days and months
   return out;
+}
+
+std::string interval_text(base::Duration duration) {
+  const std::chrono::hh_mm_ss clock{floor<microseconds>(duration)};
+  std::array<char, 64> text{};
+  std::snprintf(
+      text.data(), text.size(), "%02ld:%02ld:%02ld.%06ld", static_cast<long>(clock.hours().count()),
+      static_cast<long>(clock.minutes().count()), static_cast<long>(clock.seconds().count()),
+      static_cast<long>(clock.subseconds().count()));
+  return text.data();
 }
 
 std::string ArrayOf::bytes() const {

@@ -26,6 +26,10 @@ inline std::string binary(std::string_view text) {
   return std::string{text};
 }  // text, bytea
 
+// An interval as text, 168:00:00.000000. Not as a number of small units: before version 15 the
+// server reads that as a C int.
+std::string interval_text(base::Duration duration);
+
 // An array of the type that the elements have.
 enum class Element : std::uint32_t {
   bytea = 17,

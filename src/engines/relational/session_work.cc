@@ -418,14 +418,15 @@ void SessionLocks::Work::waited(const HoldPtr& hold, const Result<Got>& got) {
 Talk<bool> SessionLocks::Work::end_waiting(HoldPtr hold) {
   hold->unwanted = true;
   const base::Time until = base::BootClock::now() + terms_.timeout;
-  const auto over = [&] {
+  // Only while it waits is the session there for certain.
+  const auto waiting = [&]() -> std::optional<Identity> {
     const std::lock_guard lock{mutex_};
-    return !hold->waits;
+    return hold->waits ? std::optional{hold->session->identity()} : std::nullopt;
   };
   base::Time interrupt_at{};
-  while (!over()) {
+  while (const auto session = waiting()) {
     if (base::BootClock::now() >= interrupt_at) {
-      const auto done = co_await books_->interrupt(hold->session->identity());
+      const auto done = co_await books_->interrupt(*session);
       if (!done) {
         co_return false;
       }
@@ -433,7 +434,7 @@ Talk<bool> SessionLocks::Work::end_waiting(HoldPtr hold) {
     }
     const auto rested = co_await engine::Moment{{.until = base::BootClock::now() + 1ms}};
     if (!rested || base::BootClock::now() > until) {
-      co_return over();
+      co_return !waiting();
     }
   }
   co_return true;
