@@ -131,13 +131,20 @@ engine::Task<Outcome> ZookeeperRecipe::enqueue(std::string dir, core::Acquire wa
   if (!is_known(dir)) {
     co_await note_of(dir, 0, 0);  // a wrong guess would cost it its place in the queue
   }
+  struct Users {
+    LockNote note;
+    std::vector<LockNode> others;
+  };
+  std::optional<Users> seen_there;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    const NodeKind kind = kind_for(wanted.shape, known_note(dir), {});
+    const NodeKind kind = seen_there ? kind_for(wanted.shape, seen_there->note, seen_there->others)
+                                     : kind_for(wanted.shape, known_note(dir), {});
     const auto company = is_known(dir) ? ZookeeperJoint::Company::yes : ZookeeperJoint::Company::no;
     auto wish = joint_->create(dir, node_prefix(options_.layout, kind, wanted.id),
                                note_text(wanted.id, 1, 0), seen(dir), company);
     auto [made, listed] = co_await wish;
     if (made.status == ZookeeperStatus::no_node) {
+      seen_there.reset();
       LockNote fresh{.kind = fresh_kind(wanted.shape)};
       const ZookeeperReply parent = co_await make_lock(dir, std::move(fresh));
       if (!parent.ok()) {
@@ -168,12 +175,15 @@ engine::Task<Outcome> ZookeeperRecipe::enqueue(std::string dir, core::Acquire wa
     if (!listed.ok()) {
       co_return zookeeper_failure(listed);
     }
-    const LockNote note = co_await note_of(dir, listed.czxid, listed.version);
+    LockNote note = co_await note_of(dir, listed.czxid, listed.version);
     auto others = lock_nodes(options_.layout, listed.children);
     std::erase_if(others, [&](const LockNode& node) { return node.guid == guid_of(wanted.id); });
-    if (kind_for(wanted.shape, note, others) == kind) {
+    // Those who showed what others call theirs may have left since.
+    const bool nobody_says = note.kind == LockNote::Kind::none && others.empty();
+    if (kind_for(wanted.shape, note, others) == kind || (seen_there && nobody_says)) {
       co_return co_await settle(dir, step, std::move(listed));
     }
+    seen_there = Users{.note = std::move(note), .others = std::move(others)};
     // We guessed wrong what others call theirs: once more.
     const ZookeeperReply removed = co_await session_->remove(made.text);
     if (!removed.ok() && removed.status != ZookeeperStatus::no_node) {
@@ -398,7 +408,7 @@ engine::Task<LockNote> ZookeeperRecipe::note_of(std::string dir, std::int64_t cz
   {
     const std::lock_guard lock{mutex_};
     const auto* known = known_.find(dir);
-    if (known != nullptr && known->czxid == czxid && known->version == version) {
+    if (known != nullptr && known->is_all_of(czxid, version)) {
       co_return known->note();
     }
   }

@@ -134,6 +134,7 @@ class ZookeeperRecipe : public std::enable_shared_from_this<ZookeeperRecipe> {
   engine::Task<core::Outcome> requeue(std::string dir, core::Requeue requeue);
   engine::Task<std::optional<core::Outcome>> stay(std::string dir, core::Requeue requeue,
                                                   Place old);
+  engine::Task<NodeKind> kind_after(std::string dir, core::Shape shape, Place old);
 
   // zookeeper_recall.cc
   engine::Task<bool> recall(core::RequestId id);
