@@ -222,6 +222,7 @@ void ZookeeperRecipe::unwatch(const std::string& path, const core::RequestId& id
   const auto found = places_.find(id);
   if (found != places_.end()) {
     std::erase(found->second.watched, path);
+    found->second.ahead.reset();  // another look may have relied on that watch
   }
 }
 
@@ -307,6 +308,9 @@ void ZookeeperRecipe::on_connected() {
   {
     const std::lock_guard lock{mutex_};
     ready.swap(parked_);
+    for (auto& [id, place] : places_) {
+      place.ahead.reset();  // its next look is at the queue
+    }
   }
   for (const auto& [until, waiter] : ready) {
     waiter.resume();

@@ -248,7 +248,11 @@ engine::Task<Outcome> ZookeeperRecipe::settle(std::string dir, Step step, Zookee
     watch_for(blocker, step.id);
     const ZookeeperReply watched = co_await session_->get(blocker, true);
     if (watched.ok()) {
-      change(step.id, [&](Place& mine) { mine.ahead = standing.ahead; });
+      change(step.id, [&](Place& mine) {
+        if (std::ranges::find(mine.watched, blocker) != mine.watched.end()) {
+          mine.ahead = standing.ahead;
+        }
+      });
       co_return queued(step.id, step.beat ? step.started : base::Time{}, standing.ahead);
     }
     unwatch(blocker, step.id);
