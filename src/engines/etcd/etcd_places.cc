@@ -24,7 +24,8 @@ EtcdRecipe::EtcdRecipe(EtcdOptions options, engine::EngineOptions client)
       options_, EtcdSession::Events{
                     .changed = [this](auto watch, const auto& ended) { on_changed(watch, ended); },
                     .connected = [this] { on_connected(); }});
-  joint_ = std::make_unique<EtcdJoint>(*session_);
+  joint_ = std::make_unique<EtcdJoint>(
+      *session_, options_.has_identity ? EtcdJoint::Company::no : EtcdJoint::Company::yes);
   caretaker_ = std::thread{[this] { run(); }};
 }
 
