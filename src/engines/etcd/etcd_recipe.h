@@ -34,6 +34,9 @@ inline EtcdOperation etcd_all_of(const std::string& dir) {
 }
 Error etcd_keeps_changing();
 Error etcd_changed_too_often();
+inline bool etcd_is_full(const Error& error) {
+  return error.native == 8;  // gRPC's "resource exhausted": it may have been carried out
+}
 inline bool etcd_lease_is_gone(const Error& error) {
   return error.native == 5;  // gRPC's "not found"
 }
@@ -155,6 +158,7 @@ class EtcdRecipe {
 
   // etcd_recipe.cc
   engine::Task<core::Outcome> acquire(std::string dir, core::Acquire wanted);
+  engine::Task<core::Outcome> look_whether_put(std::string dir, Step step, Error why);
   engine::Task<core::Outcome> look(core::RequestId id, Beat beat);
   engine::Task<core::Outcome> settle(std::string dir, Step step, EtcdRange found);
   engine::Task<core::Outcome> leave(core::RequestId id, core::Outcome outcome);
