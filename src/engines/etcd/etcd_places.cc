@@ -187,6 +187,13 @@ void EtcdRecipe::end_watch(std::int64_t watch) {
   session_->unwatch(watch);
 }
 
+void EtcdRecipe::end_if_unwanted(std::int64_t watch, const core::RequestId& id) {
+  const auto place = find(id);
+  if (!place || place->watch != watch) {
+    end_watch(watch);
+  }
+}
+
 // What it watched saw all that ended in this line, in its order: the only one in front of it
 // did, and it did not.
 bool EtcdRecipe::is_next(const Place& place, const std::vector<EtcdKey>& ended) {
@@ -276,6 +283,7 @@ engine::Detached EtcdRecipe::watch_own(core::RequestId id) {
   if (!reply.ok()) {
     change(id, [&](Place& found) { found.watch = found.watch == watch ? 0 : found.watch; });
   } else {
+    end_if_unwanted(watch, id);
     bell_.ring({.id = id, .token = 0});  // it may have happened before
   }
 }

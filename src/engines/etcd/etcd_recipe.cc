@@ -255,6 +255,7 @@ engine::Task<Outcome> EtcdRecipe::settle(std::string dir, Step step, EtcdRange f
       change(step.id, [&](Place& mine) { mine.watch = mine.watch == watch ? 0 : mine.watch; });
       co_return engine::failed(unknown("etcd: " + watched.text));
     }
+    end_if_unwanted(watch, step.id);
     change(step.id, [&](Place& mine) {
       if (mine.watch == watch && standing.next) {
         mine.ends_since = watched.revision;

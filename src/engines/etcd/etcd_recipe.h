@@ -114,6 +114,8 @@ class EtcdRecipe {
     bool ending = false;          // its time is up
     bool upgrading = false;       // waits for the other readers
     std::int64_t adopted_at = 0;  // the last change of the key while it was the giver's
+    // A note of ours for the key as of this revision may still come, as long as it has that.
+    std::int64_t in_doubt_at = 0;
   };
   struct Lease {
     std::int64_t seconds = 0;
@@ -221,6 +223,7 @@ class EtcdRecipe {
   // etcd_stay.cc
   engine::Task<std::optional<core::Outcome>> stay(std::string dir, core::Requeue wanted, Place old);
   bool succeed(const core::RequestId& before, const core::RequestId& id, Place place);
+  engine::Task<Result<void>> try_to_disclose(core::RequestId id);
   void name_heir(Entrant& entrant);  // with mutex_ held
   // As they stand in the store, but what this process has is under the ids that it goes by.
   Entrant as_known(EtcdKey key);
@@ -262,6 +265,8 @@ class EtcdRecipe {
   core::Outcome queued(const core::RequestId& id, base::Time beat, std::uint32_t ahead);
   std::int64_t new_watch(const core::RequestId& id);
   void end_watch(std::int64_t watch);
+  // The place went, or went on, while it was being set up: nobody else will end it.
+  void end_if_unwanted(std::int64_t watch, const core::RequestId& id);
   void on_changed(std::int64_t watch, const std::vector<EtcdKey>& ended);
   void on_connected();
   static bool is_next(const Place& place, const std::vector<EtcdKey>& ended);
