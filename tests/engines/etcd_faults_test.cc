@@ -213,6 +213,33 @@ TEST_F(EtcdFaults, RestartsKeepLocksAndTokens) {
   EXPECT_GT(insist(*engine, "x", acquire(2)).token, first.token);
 }
 
+// The first of its puts, which was not answered, may be carried out by a member that was cut
+// off, after the second was answered and the lock given back: nobody would remove that key.
+TEST_F(EtcdFaults, AnAcquireThatWasAskedTwiceDoesNotComeAfterItsRelease) {
+  const auto line = proxy();
+  const auto engine = open_engine(through(*line));
+  ASSERT_EQ(submit(*engine, "warm-up", acquire(9)).status, Status::granted);
+  const auto ask_twice = [&](std::uint32_t number) {
+    line->swallow_reply({.pattern = "holdfast", .then = Swallow::Then::cut});
+    const Outcome lost = submit(*engine, "x", acquire(number));
+    EXPECT_TRUE(lost.error && lost.error->code == ErrorCode::outcome_unknown);
+    EXPECT_EQ(insist(*engine, "x", acquire(number)).status, Status::granted);
+  };
+  ask_twice(1);
+  EXPECT_EQ(submit(*engine, "x", release(1)).status, Status::released);
+  EXPECT_EQ(submit(*engine, "x", acquire(1)).status, Status::not_held) << "the late one";
+  EXPECT_TRUE(keys_of("x").empty());
+  ask_twice(2);
+  EXPECT_EQ(submit(*engine, "x", core::Requeue{.id = id(2), .next = acquire(3)}).status,
+            Status::granted);
+  EXPECT_EQ(submit(*engine, "x", acquire(2)).status, Status::not_held);
+  EXPECT_EQ(keys_of("x").size(), 1U);
+  EXPECT_EQ(submit(*engine, "x", release(3)).status, Status::released);
+  EXPECT_EQ(submit(*engine, "x", acquire(2)).status, Status::not_held);
+  EXPECT_TRUE(keys_of("x").empty());
+  EXPECT_EQ(submit(*engine, "x", acquire(3)).status, Status::granted) << "nothing was in doubt";
+}
+
 // A server that is just running out of space carries out what it refuses.
 TEST_F(EtcdFaults, AFullStoreLeavesNothingOfWhatItDidNotGrant) {
   PrivateServer server{"etcd", {"--quota-backend-bytes=600000"}};

@@ -155,7 +155,10 @@ engine::Task<Outcome> EtcdRecipe::acquire(std::string dir, core::Acquire wanted)
       co_return co_await look_whether_put(dir, step, *std::move(problem));
     }
     if (problem) {
-      if (problem->code != ErrorCode::outcome_unknown) {
+      const bool in_doubt = problem->code == ErrorCode::outcome_unknown || place->put_in_doubt;
+      if (in_doubt) {
+        change(wanted.id, [](Place& mine) { mine.put_in_doubt = true; });
+      } else {
         forget(wanted.id);
       }
       co_return engine::failed(*std::move(problem));
@@ -172,7 +175,7 @@ engine::Task<Outcome> EtcdRecipe::look_whether_put(std::string dir, Step step, E
   EtcdRange found;
   const auto unseen = co_await range(dir, found);
   const auto place = find(step.id);
-  if (unseen || !place) {
+  if (unseen || !place || place->put_in_doubt) {
     co_return engine::failed(std::move(why));
   }
   if (std::ranges::any_of(found.keys, [&](const auto& each) { return each.key == place->key; })) {

@@ -116,6 +116,7 @@ class EtcdRecipe {
     std::int64_t adopted_at = 0;  // the last change of the key while it was the giver's
     // A note of ours for the key as of this revision may still come, as long as it has that.
     std::int64_t in_doubt_at = 0;
+    bool put_in_doubt = false;  // one of the puts of its key may come after all else
   };
   struct Lease {
     std::int64_t seconds = 0;
@@ -216,6 +217,8 @@ class EtcdRecipe {
 
   // etcd_releases.cc
   engine::Task<core::Outcome> release(core::RequestId id);
+  // A put of this request's key that is still to come will not be carried out.
+  EtcdOperation keep_out(const core::RequestId& id, std::int64_t lease) const;
   engine::Task<core::Outcome> release_unseen(core::RequestId id, Place place);
   engine::Task<core::Outcome> requeue(std::string dir, core::Requeue wanted);
   engine::Task<core::Outcome> requeue_by_steps(std::string dir, core::Requeue wanted);

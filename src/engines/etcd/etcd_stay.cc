@@ -23,7 +23,7 @@ engine::Task<std::optional<Outcome>> EtcdRecipe::stay(std::string dir, core::Req
   const base::Time started = base::BootClock::now();
   const core::Acquire& next = wanted.next;
   if (!old.held || old.upgrading || old.mod_revision == 0 || old.ttl != next.ttl ||
-      old.in_doubt_at == old.mod_revision) {
+      old.in_doubt_at == old.mod_revision || old.put_in_doubt) {
     co_return std::nullopt;
   }
   EtcdRange found;
