@@ -6,6 +6,7 @@
 #include <csignal>
 #include <future>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -210,6 +211,66 @@ TEST_F(EtcdFaults, RestartsKeepLocksAndTokens) {
   EXPECT_EQ(insist(*engine, "x", renew(1)).status, Status::renewed);
   EXPECT_EQ(insist(*engine, "x", release(1)).status, Status::released);
   EXPECT_GT(insist(*engine, "x", acquire(2)).token, first.token);
+}
+
+// The first of its puts, which was not answered, may be carried out by a member that was cut
+// off, after the second was answered and the lock given back: nobody would remove that key.
+TEST_F(EtcdFaults, AnAcquireThatWasAskedTwiceDoesNotComeAfterItsRelease) {
+  const auto line = proxy();
+  const auto engine = open_engine(through(*line));
+  ASSERT_EQ(submit(*engine, "warm-up", acquire(9)).status, Status::granted);
+  const auto ask_twice = [&](std::uint32_t number) {
+    line->swallow_reply({.pattern = "holdfast", .then = Swallow::Then::cut});
+    const Outcome lost = submit(*engine, "x", acquire(number));
+    EXPECT_TRUE(lost.error && lost.error->code == ErrorCode::outcome_unknown);
+    EXPECT_EQ(insist(*engine, "x", acquire(number)).status, Status::granted);
+  };
+  ask_twice(1);
+  EXPECT_EQ(submit(*engine, "x", release(1)).status, Status::released);
+  EXPECT_EQ(submit(*engine, "x", acquire(1)).status, Status::not_held) << "the late one";
+  EXPECT_TRUE(keys_of("x").empty());
+  ask_twice(2);
+  EXPECT_EQ(submit(*engine, "x", core::Requeue{.id = id(2), .next = acquire(3)}).status,
+            Status::granted);
+  EXPECT_EQ(submit(*engine, "x", acquire(2)).status, Status::not_held);
+  EXPECT_EQ(keys_of("x").size(), 1U);
+  EXPECT_EQ(submit(*engine, "x", release(3)).status, Status::released);
+  EXPECT_EQ(submit(*engine, "x", acquire(2)).status, Status::not_held);
+  EXPECT_TRUE(keys_of("x").empty());
+  EXPECT_EQ(submit(*engine, "x", acquire(3)).status, Status::granted) << "nothing was in doubt";
+}
+
+// A server that is just running out of space carries out what it refuses.
+TEST_F(EtcdFaults, AFullStoreLeavesNothingOfWhatItDidNotGrant) {
+  PrivateServer server{"etcd", {"--quota-backend-bytes=600000"}};
+  // With a user everything travels alone, and that is what the server counts.
+  const auto engine =
+      open_engine("etcd://app:app@127.0.0.1:" + std::to_string(server.port()) + "/t?timeout=20s");
+  const RawEtcd raw{std::to_string(server.port())};
+  std::uint32_t number = 0;
+  std::size_t refused = 0;
+  while (refused == 0 && number < 10'000) {
+    std::vector<core::Command> batch;
+    for (int i = 0; i < 400; ++i) {
+      const std::string name = std::to_string(++number) + std::string(200, 'n');
+      batch.push_back({name, acquire(number)});
+    }
+    const auto outcomes = submit(*engine, batch);
+    const auto keys = raw.keys_below("t/");
+    const std::set<std::string> names{[&] {
+      std::set<std::string> all;
+      for (const std::string& key : keys) all.insert(key.substr(2, key.rfind('/') - 2));
+      return all;
+    }()};
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      EXPECT_EQ(names.contains(batch[i].name), outcomes[i].status == Status::granted);
+      if (outcomes[i].status == Status::granted) continue;
+      ++refused;
+      ASSERT_TRUE(outcomes[i].error);
+      EXPECT_EQ(outcomes[i].error->code, ErrorCode::unavailable) << *outcomes[i].error;
+    }
+  }
+  EXPECT_GT(refused, 0U);
 }
 
 }  // namespace

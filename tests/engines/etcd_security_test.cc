@@ -173,6 +173,29 @@ TEST_F(EtcdSecurity, UsersAreAskedForTheirPassword) {
   }
 }
 
+// What travels together is asked of others' locks, too, and each is refused as if it were alone.
+TEST_F(EtcdSecurity, RolesBoundWhatTravelsTogether) {
+  start();
+  ask_for_users();
+  for (const char* who : {"guest:guest@127.0.0.1", "127.0.0.1"}) {
+    const auto engine = try_open(url("", who));
+    ASSERT_TRUE(engine) << engine.error();
+    for (int time = 0; time < 2; ++time) {  // at the first they need a lease, one after the other
+      for (const auto& outcome : submit(**engine, {{"x", acquire(1)}, {"y", acquire(2)}})) {
+        ASSERT_TRUE(outcome.error) << who;
+        EXPECT_EQ(outcome.error->code, ErrorCode::unauthorized) << *outcome.error;
+      }
+    }
+  }
+  const auto app = open_engine(url("", "app:s3cret@127.0.0.1"), 2);
+  for (const auto& outcome : submit(*app, {{"x", acquire(1)}, {"y", acquire(2)}})) {
+    EXPECT_EQ(outcome.status, Status::granted);
+  }
+  for (const auto& outcome : submit(*app, {{"x", release(1)}, {"y", release(2)}})) {
+    EXPECT_EQ(outcome.status, Status::released);
+  }
+}
+
 // A server forgets logins that are not used for a while.
 TEST_F(EtcdSecurity, AForgottenLoginIsRepeated) {
   start({"--auth-token-ttl=1"});

@@ -337,7 +337,10 @@ TEST_F(ZookeeperFaults, WhatWasAskedAsTheSessionEndedIsAnsweredOnceTheNextBegins
     std::atomic<bool> enough = false;
     const auto ask = [&] {
       while (!enough) {
-        if (asked - answered > 100'000) continue;  // it knows no bound of its own
+        if (asked - answered > 100'000) {  // it knows no bound of its own
+          std::this_thread::sleep_for(200us);
+          continue;
+        }
         ++asked;
         ask_for_children(session, answered);
       }

@@ -33,7 +33,7 @@ class ZookeeperInterop : public ::testing::Test {
   }
 
   Client open(const std::string& more = "") const {
-    return Client::open("zookeeper://" + hosts_ + root_ + "?session_timeout=5s&tick=200ms" + more)
+    return Client::open("zookeeper://" + hosts_ + root_ + "?session_timeout=30s&tick=200ms" + more)
         .value();
   }
   std::string path() const { return root_ + "/peers"; }

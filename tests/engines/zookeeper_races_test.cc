@@ -6,6 +6,7 @@
 #include <future>
 #include <memory>
 #include <string>
+#include <thread>
 
 #include "engine/task.h"
 #include "engine/url.h"
@@ -48,22 +49,33 @@ TEST_F(ZookeeperRaces, ASemaphoreThatShrinksWhilePermitsAreTakenIsNotOverbooked)
   const auto line = proxy();
   const auto engine = open_engine(url_at(port_of(*line)));
   const auto other = open_engine(url(), 2);
-  ASSERT_EQ(submit(*other, "x", acquire(1, permits(1, 2))).status, Status::granted);
-  line->block(Way::from_store);
-  auto answer = std::async(std::launch::async,
-                           [&] { return submit(*engine, "x", acquire(2, permits(1, 2))); });
-  ASSERT_TRUE(eventually([&] { return other->show("x").value().queue.size() == 1; }));
-  // It learns that it is in line and counts; what it counted reaches it after the change.
-  const std::uint64_t sent = line->bytes(Way::to_store);
-  line->delay(Way::from_store, 2s);
-  line->unblock(Way::from_store);
-  ASSERT_TRUE(eventually([&] { return line->bytes(Way::to_store) > sent + 50; }));
-  line->block(Way::from_store);
-  ASSERT_EQ(submit(*other, "x", core::Resize{.limit = 1}).status, Status::done);
-  line->delay(Way::from_store, 0s);
-  line->unblock(Way::from_store);
-  EXPECT_EQ(answer.get().status, Status::refused);
-  EXPECT_EQ(other->show("x").value().holders.size(), 1U);
+  std::string name;
+  std::uint32_t number = 0;
+  Outcome outcome;
+  const auto shrinks_in_between = [&] {
+    name = "x" + std::to_string(number += 10);
+    EXPECT_EQ(submit(*other, name, acquire(number, permits(1, 2))).status, Status::granted);
+    line->block(Way::from_store);
+    auto answer = std::async(std::launch::async, [&] {
+      return submit(*engine, name, acquire(number + 1, permits(1, 2)));
+    });
+    EXPECT_TRUE(eventually([&] { return other->show(name).value().queue.size() == 1; }));
+    // It learns that it is in line and counts; what it counted reaches it after the change.
+    const std::uint64_t sent = line->bytes(Way::to_store);
+    line->delay(Way::from_store, 2s);
+    line->unblock(Way::from_store);
+    EXPECT_TRUE(eventually([&] { return line->bytes(Way::to_store) > sent + 50; }));
+    line->block(Way::from_store);
+    line->block(Way::to_store);
+    const bool in_time = other->show(name).value().holders.size() == 1;
+    EXPECT_EQ(submit(*other, name, core::Resize{.limit = 1}).status, Status::done);
+    line->heal();
+    outcome = answer.get();
+    return in_time;
+  };
+  ASSERT_TRUE(eventually(shrinks_in_between));
+  EXPECT_EQ(outcome.status, Status::refused);
+  EXPECT_EQ(other->show(name).value().holders.size(), 1U);
 }
 
 // To look at a queue takes several requests; the ages are as of one moment all the same.
@@ -100,12 +112,57 @@ Outcome perform(const std::shared_ptr<engines::ZookeeperRecipe>& recipe, const s
   return told.get();
 }
 
+std::shared_ptr<engines::ZookeeperRecipe> recipe_at(const std::string& url) {
+  const auto where = engine::Url::parse(url);
+  auto recipe = std::make_shared<engines::ZookeeperRecipe>(
+      engines::ZookeeperOptions::from(where.value()).value(), engine::EngineOptions{});
+  EXPECT_TRUE(recipe->session().await_connection(base::BootClock::now() + kPatience));
+  return recipe;
+}
+
+// Two looks of one waiter find the same node in front of it. The first is told that the node is
+// watched, the second is not answered.
+TEST_F(ZookeeperRaces, AWaiterWhoseLooksCrossIsNotForgotten) {
+  const auto line = proxy();
+  const auto other = open_engine(url(), 2);
+  const auto recipe = recipe_at(url_at(port_of(*line)));
+  std::string name;
+  std::uint32_t number = 0;
+  const auto looks_cross = [&] {
+    name = "x" + std::to_string(number += 10);
+    EXPECT_EQ(submit(*other, name, acquire(number)).status, Status::granted);
+    perform(recipe, name, acquire(number + 1));  // so that the next steps are few
+    perform(recipe, name, release(number + 1));
+    line->delay(Way::from_store, 500ms);
+    std::promise<Outcome> first;
+    std::promise<Outcome> second;
+    ask(recipe, {name, acquire(number + 2)}, first);
+    eventually([&] { return recipe->watches() > 0; }, 5s);
+    std::this_thread::sleep_for(100ms);  // its question is on its way, the answer is not here yet
+    line->swallow_reply({.pattern = engines::node_prefix(engines::ZookeeperOptions::Layout::curator,
+                                                         engines::NodeKind::mutex, id(number)),
+                         .then = Swallow::Then::cut});
+    ask(recipe, {name, poll(number + 2)}, second);
+    const Outcome told = first.get_future().get();
+    const Outcome lost = second.get_future().get();
+    line->heal();
+    const bool did = told.status == Status::queued && lost.status == Status::failed;
+    if (!did) {
+      eventually(
+          [&] { return perform(recipe, name, release(number + 2)).status != Status::failed; });
+    }
+    return did;
+  };
+  ASSERT_TRUE(eventually(looks_cross));
+  EXPECT_EQ(submit(*other, name, release(number)).status, Status::released);
+  EXPECT_TRUE(eventually(
+      [&] { return perform(recipe, name, poll(number + 2)).status == Status::granted; }));
+  recipe->stop();
+}
+
 TEST_F(ZookeeperRaces, WhoeverLeavesTakesItsWatchAlong) {
   const auto other = open_engine(url(), 2);
-  const auto where = engine::Url::parse(url());
-  const auto recipe = std::make_shared<engines::ZookeeperRecipe>(
-      engines::ZookeeperOptions::from(where.value()).value(), engine::EngineOptions{});
-  ASSERT_TRUE(recipe->session().await_connection(base::BootClock::now() + kPatience));
+  const auto recipe = recipe_at(url());
   ASSERT_EQ(submit(*other, "x", acquire(1)).status, Status::granted);
   ASSERT_EQ(submit(*other, "s", acquire(2, permits(1, 1))).status, Status::granted);
   for (std::uint32_t number = 10; number < 13; ++number) {

@@ -22,8 +22,9 @@ class Peer {
 
   bool holds() { return process_.out().find("held") != std::string::npos; }
   bool await_hold() {
-    const bool ended = !eventually([&] { return holds() || !process_.is_running(); });
-    return !ended && holds();
+    // On a busy machine Java takes its time to start.
+    eventually([&] { return holds() || !process_.is_running(); }, 3 * kPatience);
+    return holds();
   }
   // It has let go, and said so by its end.
   bool let_go() {

@@ -32,14 +32,21 @@ std::vector<std::string> RawEtcd::keys_below(const std::string& prefix) const {
 }
 
 std::uint64_t RawEtcd::calls_of(const std::string& method) const {
+  return sum_of("grpc_server_started_total", "\"" + method + "\"");
+}
+
+std::uint64_t RawEtcd::watches() const {
+  return sum_of("\netcd_debugging_mvcc_watcher_total", "");
+}
+
+std::uint64_t RawEtcd::sum_of(const std::string& metric, const std::string& words) const {
   Dialer dialer{static_cast<std::uint16_t>(std::stoul(port_))};
   dialer.send("GET /metrics HTTP/1.0\r\n\r\n");
   const std::string said = dialer.receive(std::size_t{4} << 20U);
   std::uint64_t sum = 0;
-  for (auto at = said.find("grpc_server_started_total"); at != std::string::npos;
-       at = said.find("grpc_server_started_total", at + 1)) {
-    const std::string line = said.substr(at, said.find('\n', at) - at);
-    if (line.find("\"" + method + "\"") != std::string::npos) {
+  for (auto at = said.find(metric); at != std::string::npos; at = said.find(metric, at + 1)) {
+    const std::string line = said.substr(at, said.find('\n', at + 1) - at);
+    if (line.find(words) != std::string::npos) {
       std::uint64_t number = 0;
       const auto digits = line.rfind(' ') + 1;
       std::from_chars(line.data() + digits, line.data() + line.size(), number);

@@ -16,8 +16,12 @@ class RawEtcd {
   std::vector<std::string> keys_below(const std::string& prefix) const;
   // How often that method was called so far: "Txn".
   std::uint64_t calls_of(const std::string& method) const;
+  // How many are set up now, by whomever.
+  std::uint64_t watches() const;
 
  private:
+  // Of what it counts, the sum of all whose line has this in it.
+  std::uint64_t sum_of(const std::string& metric, const std::string& words) const;
   const std::string port_;
 };
 

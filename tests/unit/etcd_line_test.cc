@@ -79,6 +79,16 @@ TEST(EtcdLine, WhoStoodBehindAWriterDoesNotReadOnBecauseThatLeft) {
   EXPECT_THAT(holders(line), ElementsAre(10));
 }
 
+// A writer in front lets readers in by its end, or by becoming one of them.
+TEST(EtcdLine, OnlyAWriterEntersByTheEndOfTheOneInFront) {
+  for (const Mode mode : {Mode::exclusive, Mode::shared}) {
+    const auto line =
+        line_up({key(10, note(Mode::exclusive)), key(12, note(mode)), key(14, note(mode))});
+    EXPECT_EQ(standing_of(line, line[1].key.key, id(12)).next, mode == Mode::exclusive);
+    EXPECT_FALSE(standing_of(line, line[2].key.key, id(14)).next);
+  }
+}
+
 TEST(EtcdLine, AStrangerWaitsBehindAnUpgrade) {
   EXPECT_THAT(holders(line_up({key(10, upgrading(10)), stranger(11)})), ElementsAre(10));
   EXPECT_THAT(holders(line_up({key(10, note(Mode::exclusive)), stranger(11)})), ElementsAre(10));

@@ -37,6 +37,9 @@ engine::Task<std::optional<Error>> EtcdRecipe::rewrite(std::string dir, Change w
   EtcdTransactionAnswer answer;
   auto problem = co_await transact(std::move(transaction), answer);
   done = !problem && answer.succeeded;
+  if (problem && problem->code == ErrorCode::outcome_unknown) {
+    change(wanted.id, [&](Place& found) { found.in_doubt_at = key.mod_revision; });
+  }
   if (done) {
     change(wanted.id, [&](Place& found) {
       found.mod_revision = answer.revision;
@@ -148,6 +151,7 @@ engine::Task<std::optional<Error>> EtcdRecipe::await_change_of(core::RequestId i
   });
   const EtcdRequest::Reply watched = co_await session_->watch(watch, key);
   if (watched.ok()) {
+    end_if_unwanted(watch, id);
     co_return std::nullopt;
   }
   change(id, [&](Place& found) { found.watch = found.watch == watch ? 0 : found.watch; });

@@ -53,10 +53,10 @@ EtcdJoint::Boarding::~Boarding() {
 
 // Not two of one lock: keys that are put together have the same revision, and no order.
 bool EtcdJoint::Boarding::take(Passenger& passenger) {
-  const bool fits =
-      &joint_ == &passenger.joint && std::ranges::none_of(passengers_, [&](const Passenger* each) {
-        return each->dir == passenger.dir;
-      });
+  const bool fits = joint_.company_ == Company::yes && &joint_ == &passenger.joint &&
+                    std::ranges::none_of(passengers_, [&](const Passenger* each) {
+                      return each->dir == passenger.dir;
+                    });
   if (fits) {
     passengers_.push_back(&passenger);
   }

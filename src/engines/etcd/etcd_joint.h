@@ -1,6 +1,7 @@
 #pragma once
 
 #include <coroutine>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,7 +17,10 @@ namespace holdfast::engines {
 // compares, so none spoils another. Thread-safe.
 class EtcdJoint {
  public:
-  explicit EtcdJoint(EtcdSession& session) : session_{session} {}
+  // None for those whom the server knows: it would ask for the roles of what travels alone, but
+  // before the mends of 2026 (GHSA-rfx7-8w68-q57q) not for what stands in another transaction.
+  enum class Company : std::uint8_t { yes, no };
+  EtcdJoint(EtcdSession& session, Company company) : session_{session}, company_{company} {}
 
   // One transaction, sent when it is awaited, alone or with others. `problem` or `answer` is
   // set then; the coroutine goes on on the session's thread, or at once.
@@ -54,6 +58,7 @@ class EtcdJoint {
   engine::Detached carry_alone(Passenger& one);
 
   EtcdSession& session_;
+  const Company company_;
 };
 
 }  // namespace holdfast::engines

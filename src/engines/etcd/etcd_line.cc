@@ -112,7 +112,8 @@ EtcdStanding standing_of(const std::vector<Entrant>& line, std::string_view key,
       standing.blocker = each->key.key;
     }
   }
-  standing.next = mine == line.data() + 1 && mine->note.shape.mode != Mode::permits;
+  // What lets a reader in may also be that the writer in front reads from now on.
+  standing.next = mine == line.data() + 1 && mine->note.shape.mode == Mode::exclusive;
   return standing;
 }
 

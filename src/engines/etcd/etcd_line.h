@@ -32,7 +32,7 @@ struct EtcdStanding {
   std::uint32_t limit = 0;  // that of the others, if refused
   std::uint32_t ahead = 0;
   std::string blocker = {};  // the key to watch
-  bool next = false;         // nobody else is in front: once it is gone, this one holds
+  bool next = false;         // once the blocker is gone this one holds, and not before
   std::int64_t create_revision = 0;
   std::int64_t mod_revision = 0;
   std::uint64_t token = 0;

@@ -44,6 +44,7 @@ Result<EtcdOptions> EtcdOptions::from(const engine::Url& url) {
       query.flag("tls", !near || !security.ca_file.empty() || !security.certificate.empty());
   const bool insecure = query.flag("insecure", false);
   security.verify = !insecure;
+  options.has_identity = !url.user.empty() || !security.certificate.empty();
   auto password = engine::password_for(url, query);
   if (auto good = query.finish(); !good) {
     return tl::unexpected{std::move(good.error())};

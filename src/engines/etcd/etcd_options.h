@@ -17,9 +17,10 @@ struct EtcdOptions {
   std::string prefix;  // of all our keys: "" or "a/b/"
   std::string user;
   std::string password;
-  Duration timeout{};        // to connect, and for each answer
-  bool verbatim = false;     // names may contain /
-  std::shared_ptr<Tls> tls;  // null: none
+  bool has_identity = false;  // a user, or a certificate that may name one
+  Duration timeout{};         // to connect, and for each answer
+  bool verbatim = false;      // names may contain /
+  std::shared_ptr<Tls> tls;   // null: none
 
   // invalid_argument, also for files that cannot be used.
 

@@ -24,7 +24,8 @@ EtcdRecipe::EtcdRecipe(EtcdOptions options, engine::EngineOptions client)
       options_, EtcdSession::Events{
                     .changed = [this](auto watch, const auto& ended) { on_changed(watch, ended); },
                     .connected = [this] { on_connected(); }});
-  joint_ = std::make_unique<EtcdJoint>(*session_);
+  joint_ = std::make_unique<EtcdJoint>(
+      *session_, options_.has_identity ? EtcdJoint::Company::no : EtcdJoint::Company::yes);
   caretaker_ = std::thread{[this] { run(); }};
 }
 
@@ -186,6 +187,13 @@ void EtcdRecipe::end_watch(std::int64_t watch) {
   session_->unwatch(watch);
 }
 
+void EtcdRecipe::end_if_unwanted(std::int64_t watch, const core::RequestId& id) {
+  const auto place = find(id);
+  if (!place || place->watch != watch) {
+    end_watch(watch);
+  }
+}
+
 // What it watched saw all that ended in this line, in its order: the only one in front of it
 // did, and it did not.
 bool EtcdRecipe::is_next(const Place& place, const std::vector<EtcdKey>& ended) {
@@ -275,6 +283,7 @@ engine::Detached EtcdRecipe::watch_own(core::RequestId id) {
   if (!reply.ok()) {
     change(id, [&](Place& found) { found.watch = found.watch == watch ? 0 : found.watch; });
   } else {
+    end_if_unwanted(watch, id);
     bell_.ring({.id = id, .token = 0});  // it may have happened before
   }
 }

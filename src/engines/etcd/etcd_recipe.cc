@@ -151,8 +151,14 @@ engine::Task<Outcome> EtcdRecipe::acquire(std::string dir, core::Acquire wanted)
       forget(wanted.id);
       continue;
     }
+    if (problem && etcd_is_full(*problem)) {
+      co_return co_await look_whether_put(dir, step, *std::move(problem));
+    }
     if (problem) {
-      if (problem->code != ErrorCode::outcome_unknown) {
+      const bool in_doubt = problem->code == ErrorCode::outcome_unknown || place->put_in_doubt;
+      if (in_doubt) {
+        change(wanted.id, [](Place& mine) { mine.put_in_doubt = true; });
+      } else {
         forget(wanted.id);
       }
       co_return engine::failed(*std::move(problem));
@@ -162,6 +168,22 @@ engine::Task<Outcome> EtcdRecipe::acquire(std::string dir, core::Acquire wanted)
   }
   co_return engine::failed(
       {ErrorCode::unavailable, "etcd: our leases keep vanishing", std::nullopt});
+}
+
+// The server said no after it had put the key, or without: nothing follows after that answer.
+engine::Task<Outcome> EtcdRecipe::look_whether_put(std::string dir, Step step, Error why) {
+  EtcdRange found;
+  const auto unseen = co_await range(dir, found);
+  const auto place = find(step.id);
+  if (unseen || !place || place->put_in_doubt) {
+    co_return engine::failed(std::move(why));
+  }
+  if (std::ranges::any_of(found.keys, [&](const auto& each) { return each.key == place->key; })) {
+    co_return co_await settle(dir, step, std::move(found));
+  }
+  forget(step.id);
+  why.code = ErrorCode::unavailable;
+  co_return engine::failed(std::move(why));
 }
 
 // Where does it stand, by this list?
@@ -236,6 +258,7 @@ engine::Task<Outcome> EtcdRecipe::settle(std::string dir, Step step, EtcdRange f
       change(step.id, [&](Place& mine) { mine.watch = mine.watch == watch ? 0 : mine.watch; });
       co_return engine::failed(unknown("etcd: " + watched.text));
     }
+    end_if_unwanted(watch, step.id);
     change(step.id, [&](Place& mine) {
       if (mine.watch == watch && standing.next) {
         mine.ends_since = watched.revision;

@@ -34,6 +34,9 @@ inline EtcdOperation etcd_all_of(const std::string& dir) {
 }
 Error etcd_keeps_changing();
 Error etcd_changed_too_often();
+inline bool etcd_is_full(const Error& error) {
+  return error.native == 8;  // gRPC's "resource exhausted": it may have been carried out
+}
 inline bool etcd_lease_is_gone(const Error& error) {
   return error.native == 5;  // gRPC's "not found"
 }
@@ -111,6 +114,9 @@ class EtcdRecipe {
     bool ending = false;          // its time is up
     bool upgrading = false;       // waits for the other readers
     std::int64_t adopted_at = 0;  // the last change of the key while it was the giver's
+    // A note of ours for the key as of this revision may still come, as long as it has that.
+    std::int64_t in_doubt_at = 0;
+    bool put_in_doubt = false;  // one of the puts of its key may come after all else
   };
   struct Lease {
     std::int64_t seconds = 0;
@@ -155,6 +161,7 @@ class EtcdRecipe {
 
   // etcd_recipe.cc
   engine::Task<core::Outcome> acquire(std::string dir, core::Acquire wanted);
+  engine::Task<core::Outcome> look_whether_put(std::string dir, Step step, Error why);
   engine::Task<core::Outcome> look(core::RequestId id, Beat beat);
   engine::Task<core::Outcome> settle(std::string dir, Step step, EtcdRange found);
   engine::Task<core::Outcome> leave(core::RequestId id, core::Outcome outcome);
@@ -210,6 +217,8 @@ class EtcdRecipe {
 
   // etcd_releases.cc
   engine::Task<core::Outcome> release(core::RequestId id);
+  // A put of this request's key that is still to come will not be carried out.
+  EtcdOperation keep_out(const core::RequestId& id, std::int64_t lease) const;
   engine::Task<core::Outcome> release_unseen(core::RequestId id, Place place);
   engine::Task<core::Outcome> requeue(std::string dir, core::Requeue wanted);
   engine::Task<core::Outcome> requeue_by_steps(std::string dir, core::Requeue wanted);
@@ -217,6 +226,7 @@ class EtcdRecipe {
   // etcd_stay.cc
   engine::Task<std::optional<core::Outcome>> stay(std::string dir, core::Requeue wanted, Place old);
   bool succeed(const core::RequestId& before, const core::RequestId& id, Place place);
+  engine::Task<Result<void>> try_to_disclose(core::RequestId id);
   void name_heir(Entrant& entrant);  // with mutex_ held
   // As they stand in the store, but what this process has is under the ids that it goes by.
   Entrant as_known(EtcdKey key);
@@ -258,6 +268,8 @@ class EtcdRecipe {
   core::Outcome queued(const core::RequestId& id, base::Time beat, std::uint32_t ahead);
   std::int64_t new_watch(const core::RequestId& id);
   void end_watch(std::int64_t watch);
+  // The place went, or went on, while it was being set up: nobody else will end it.
+  void end_if_unwanted(std::int64_t watch, const core::RequestId& id);
   void on_changed(std::int64_t watch, const std::vector<EtcdKey>& ended);
   void on_connected();
   static bool is_next(const Place& place, const std::vector<EtcdKey>& ended);

@@ -16,6 +16,10 @@ constexpr int kAttempts = 5;
 
 }  // namespace
 
+EtcdOperation EtcdRecipe::keep_out(const core::RequestId& id, std::int64_t lease) const {
+  return {.what = EtcdOperation::What::put, .key = etcd_gone_key(options_, id), .lease = lease};
+}
+
 // By the key's last change: nothing but what this request has is removed, and
 // what it had may have been handed to another.
 engine::Task<Outcome> EtcdRecipe::release(core::RequestId id) {
@@ -31,10 +35,18 @@ engine::Task<Outcome> EtcdRecipe::release(core::RequestId id) {
     transaction.compares.push_back(
         {.key = place->key, .target = EtcdCompare::Target::mod, .revision = place->mod_revision});
     transaction.success.push_back({.what = EtcdOperation::What::remove, .key = place->key});
+    if (place->put_in_doubt) {
+      transaction.success.push_back(keep_out(id, place->lease));
+    }
     transaction.failure.push_back({.what = EtcdOperation::What::range, .key = place->key});
     EtcdTransactionAnswer answer;
     auto problem =
         co_await transact_jointly(etcd_directory_of(place->key), std::move(transaction), answer);
+    if (problem && etcd_lease_is_gone(*problem)) {  // and its key with it
+      lease_gone(place->lease);
+      forget(id);
+      co_return engine::plain(Status::not_held);
+    }
     if (problem) {
       co_return engine::failed(*std::move(problem));
     }
@@ -55,8 +67,7 @@ engine::Task<Outcome> EtcdRecipe::release(core::RequestId id) {
 // A second key, which the put asks for, keeps it out.
 engine::Task<Outcome> EtcdRecipe::release_unseen(core::RequestId id, Place place) {
   EtcdTransaction transaction;
-  const EtcdOperation gone{
-      .what = EtcdOperation::What::put, .key = etcd_gone_key(options_, id), .lease = place.lease};
+  const EtcdOperation gone = keep_out(id, place.lease);
   transaction.success.push_back({.what = EtcdOperation::What::remove, .key = place.key});
   transaction.success.push_back(gone);
   if (place.adopted_at != 0) {  // until then it was the giver's
@@ -140,6 +151,9 @@ engine::Task<Outcome> EtcdRecipe::requeue(std::string dir, core::Requeue wanted)
                                  .key = place.key,
                                  .value = note_text(next.shape),
                                  .lease = lease});
+  if (old->put_in_doubt) {
+    transaction.success.push_back(keep_out(wanted.id, old->lease));
+  }
   transaction.success.push_back(etcd_all_of(dir));
   put(next.id, std::move(place));
   EtcdTransactionAnswer answer;

@@ -9,13 +9,13 @@ namespace {
 
 constexpr std::size_t kMostCalls = 512;  // that await an answer
 
-// gRPC's numbers.
+// gRPC's numbers. What they do not name leaves it open what was done; so does 8: a server that
+// runs out of space carries out what it has just accepted, and says no.
 EtcdStatusCode status_of(int code) {
   switch (code) {
     case 0:
       return EtcdStatusCode::ok;
     case 3:   // invalid argument
-    case 8:   // out of space
     case 9:   // failed precondition
     case 11:  // out of range
     case 12:  // unimplemented

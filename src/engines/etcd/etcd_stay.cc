@@ -15,13 +15,15 @@ constexpr int kAttempts = 10;  // others may note something in it at any time
 
 }  // namespace
 
-// Nobody else is in line, by quorum, and nothing was noted in the key: it goes on under the next
-// request's id, and nothing is written. nullopt: that cannot be, and nothing was done.
+// Nobody else is in line, by quorum, and nothing was noted in the key, or will be by us: it goes
+// on under the next request's id, and nothing is written. nullopt: that cannot be, and nothing was
+// done.
 engine::Task<std::optional<Outcome>> EtcdRecipe::stay(std::string dir, core::Requeue wanted,
                                                       Place old) {
   const base::Time started = base::BootClock::now();
   const core::Acquire& next = wanted.next;
-  if (!old.held || old.upgrading || old.mod_revision == 0 || old.ttl != next.ttl) {
+  if (!old.held || old.upgrading || old.mod_revision == 0 || old.ttl != next.ttl ||
+      old.in_doubt_at == old.mod_revision || old.put_in_doubt) {
     co_return std::nullopt;
   }
   EtcdRange found;
@@ -49,7 +51,6 @@ engine::Task<std::optional<Outcome>> EtcdRecipe::stay(std::string dir, core::Req
   if (!succeed(wanted.id, next.id, std::move(place))) {
     co_return std::nullopt;
   }
-  end_watch(old.watch);
   Outcome outcome = granted(next.id, started);
   outcome.gave_back = true;
   co_return outcome;
@@ -57,23 +58,28 @@ engine::Task<std::optional<Outcome>> EtcdRecipe::stay(std::string dir, core::Req
 
 // In one step: whoever ends a place whose time is up finds the one or the other.
 bool EtcdRecipe::succeed(const core::RequestId& before, const core::RequestId& id, Place place) {
-  const std::lock_guard lock{mutex_};
-  const auto found = places_.find(before);
-  if (found == places_.end() || found->second.ending || places_.contains(id)) {
-    return false;
+  std::int64_t watch = 0;  // may have been set since the caller looked
+  {
+    const std::lock_guard lock{mutex_};
+    const auto found = places_.find(before);
+    if (found == places_.end() || found->second.ending || places_.contains(id)) {
+      return false;
+    }
+    watch = found->second.watch;
+    agenda_.erase({found->second.due, before});
+    if (found->second.heir_of) {
+      heirs_.erase(*found->second.heir_of);
+    }
+    places_.erase(found);
+    heirs_.insert_or_assign(*place.heir_of, id);
+    place.due = ends(place);
+    const auto date = agenda_.emplace(place.due, id).first;
+    places_.emplace(id, std::move(place));
+    if (date == agenda_.begin()) {
+      wake_.notify_all();
+    }
   }
-  agenda_.erase({found->second.due, before});
-  if (found->second.heir_of) {
-    heirs_.erase(*found->second.heir_of);
-  }
-  places_.erase(found);
-  heirs_.insert_or_assign(*place.heir_of, id);
-  place.due = ends(place);
-  const auto date = agenda_.emplace(place.due, id).first;
-  places_.emplace(id, std::move(place));
-  if (date == agenda_.begin()) {
-    wake_.notify_all();
-  }
+  end_watch(watch);
   return true;
 }
 
@@ -107,7 +113,16 @@ std::vector<Entrant> EtcdRecipe::line_of(std::vector<EtcdKey> keys) {
   return line;
 }
 
+// Whatever became of the note, the lease is as it was.
 engine::Task<Result<void>> EtcdRecipe::disclose(core::RequestId id) {
+  auto disclosed = co_await try_to_disclose(id);
+  if (!disclosed && disclosed.error().code == ErrorCode::outcome_unknown) {
+    disclosed.error().code = ErrorCode::unavailable;
+  }
+  co_return disclosed;
+}
+
+engine::Task<Result<void>> EtcdRecipe::try_to_disclose(core::RequestId id) {
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     const auto place = find(id);
     if (!place || place->ending) {

@@ -254,6 +254,10 @@ std::string encode(const EtcdTransaction& transaction) {
 std::string encode_together(const std::vector<const EtcdTransaction*>& transactions) {
   constexpr std::uint64_t kTransaction = 4;
   Writer out;
+  // Always true: so the server asks who we are, which what is within does not make it do.
+  out.message(1, encode(EtcdCompare{.key = transactions.front()->compares.front().key,
+                                    .is = EtcdCompare::Is::greater,
+                                    .revision = -1}));
   for (const EtcdTransaction* each : transactions) {
     out.message(2, Writer{}.message(kTransaction, encode(*each)).take());
   }

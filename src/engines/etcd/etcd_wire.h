@@ -52,7 +52,7 @@ struct EtcdTransaction {
 
 std::string encode(const EtcdTransaction& transaction);
 // Several as one, each with compares of its own. They are judged by what was there before all
-// of them, so no two may be about the same keys.
+// of them, so no two may be about the same keys. Each has a compare at least.
 std::string encode_together(const std::vector<const EtcdTransaction*>& transactions);
 std::string encode_range(const EtcdOperation& range);
 std::string encode_grant(std::int64_t seconds);

@@ -47,7 +47,8 @@ engine::Task<ZookeeperRecipe::Holding> ZookeeperRecipe::holding(std::string dir)
       now.holders.push_back({.name = "", .guid = std::move(guid)});  // the lock's node itself
     }
   }
-  if (listed.status == ZookeeperStatus::no_node) {
+  const bool made_meanwhile = record.status == ZookeeperStatus::no_node && listed.ok() && !simple;
+  if (listed.status == ZookeeperStatus::no_node || made_meanwhile) {
     co_return now;
   }
   if (!record.ok() || !listed.ok()) {

@@ -26,8 +26,12 @@ class KnownLocks {
     std::uint32_t limit = 0;
     LockNote::Kind kind = LockNote::Kind::none;
     bool has_changes = false;
+    bool has_more = false;  // it names revoked holders, which are not kept here
 
     LockNote note() const { return {.kind = kind, .limit = limit}; }
+    bool is_all_of(std::int64_t that, std::int32_t of_version) const {
+      return czxid == that && version == of_version && !has_more;
+    }
     ZookeeperJoint::Seen seen() const {
       return has_changes ? ZookeeperJoint::Seen{.czxid = czxid, .changes = changes}
                          : ZookeeperJoint::Seen{};
@@ -40,14 +44,14 @@ class KnownLocks {
     return place.czxid != 0 && place.hash == hash_of(dir) ? &place : nullptr;
   }
 
-  // A node that names revoked holders will not stay so, and is read every time.
   void put(std::string_view dir, std::int64_t czxid, std::int32_t version, const LockNote& note) {
     Known& place = place_of(hash_of(dir));
     place = {.hash = hash_of(dir),
-             .czxid = note.revoked.empty() ? czxid : 0,
+             .czxid = czxid,
              .version = version,
              .limit = note.limit,
-             .kind = note.kind};
+             .kind = note.kind,
+             .has_more = !note.revoked.empty()};
   }
 
  private:

@@ -18,10 +18,6 @@ using core::Status;
 // A container may vanish between our making it and our using it; not for ever.
 constexpr int kAttempts = 10;
 
-std::string parent_of(const std::string& path) {
-  return path.substr(0, path.rfind('/'));
-}
-
 Outcome keeps_vanishing() {
   return engine::failed(
       {ErrorCode::unavailable, "zookeeper: the lock's node keeps vanishing", std::nullopt});
@@ -87,40 +83,6 @@ engine::Task<Outcome> ZookeeperRecipe::acquire(std::string dir, core::Acquire wa
   co_return co_await enqueue(dir, wanted, step);
 }
 
-// What a node of ours is called depends on who else uses the lock.
-NodeKind ZookeeperRecipe::kind_for(const core::Shape& shape, const LockNote& note,
-                                   const std::vector<LockNode>& others) const {
-  if (shape.mode == Mode::shared) {
-    return NodeKind::reader;
-  }
-  if (options_.layout == ZookeeperOptions::Layout::kazoo ||
-      options_.kind == ZookeeperOptions::Kind::read_write) {
-    return NodeKind::writer;
-  }
-  if (options_.kind == ZookeeperOptions::Kind::mutex) {
-    return NodeKind::mutex;
-  }
-  // A lock that Java made says nothing; its users do.
-  const bool readers_and_writers =
-      note.kind == LockNote::Kind::none && std::ranges::any_of(others, [](const LockNode& node) {
-        return node.kind == NodeKind::reader || node.kind == NodeKind::writer;
-      });
-  return note.kind == LockNote::Kind::read_write || readers_and_writers ? NodeKind::writer
-                                                                        : NodeKind::mutex;
-}
-
-LockNote::Kind ZookeeperRecipe::fresh_kind(const core::Shape& shape) const {
-  if (shape.mode == Mode::permits) {
-    return LockNote::Kind::semaphore;
-  }
-  if (options_.kind == ZookeeperOptions::Kind::mutex) {
-    return LockNote::Kind::mutex;
-  }
-  return shape.mode == Mode::shared || options_.kind == ZookeeperOptions::Kind::read_write
-             ? LockNote::Kind::read_write
-             : LockNote::Kind::either;
-}
-
 std::string ZookeeperRecipe::note_text(const core::RequestId& id, std::uint32_t permits,
                                        std::uint64_t token) const {
   return PartyNote{.party = client_.party, .permits = permits, .token = token, .guid = guid_of(id)}
@@ -131,13 +93,20 @@ engine::Task<Outcome> ZookeeperRecipe::enqueue(std::string dir, core::Acquire wa
   if (!is_known(dir)) {
     co_await note_of(dir, 0, 0);  // a wrong guess would cost it its place in the queue
   }
+  struct Users {
+    LockNote note;
+    std::vector<LockNode> others;
+  };
+  std::optional<Users> seen_there;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    const NodeKind kind = kind_for(wanted.shape, known_note(dir), {});
+    const NodeKind kind = seen_there ? kind_for(wanted.shape, seen_there->note, seen_there->others)
+                                     : kind_for(wanted.shape, known_note(dir), {});
     const auto company = is_known(dir) ? ZookeeperJoint::Company::yes : ZookeeperJoint::Company::no;
     auto wish = joint_->create(dir, node_prefix(options_.layout, kind, wanted.id),
                                note_text(wanted.id, 1, 0), seen(dir), company);
     auto [made, listed] = co_await wish;
     if (made.status == ZookeeperStatus::no_node) {
+      seen_there.reset();
       LockNote fresh{.kind = fresh_kind(wanted.shape)};
       const ZookeeperReply parent = co_await make_lock(dir, std::move(fresh));
       if (!parent.ok()) {
@@ -168,12 +137,15 @@ engine::Task<Outcome> ZookeeperRecipe::enqueue(std::string dir, core::Acquire wa
     if (!listed.ok()) {
       co_return zookeeper_failure(listed);
     }
-    const LockNote note = co_await note_of(dir, listed.czxid, listed.version);
+    LockNote note = co_await note_of(dir, listed.czxid, listed.version);
     auto others = lock_nodes(options_.layout, listed.children);
     std::erase_if(others, [&](const LockNode& node) { return node.guid == guid_of(wanted.id); });
-    if (kind_for(wanted.shape, note, others) == kind) {
+    // Those who showed what others call theirs may have left since.
+    const bool nobody_says = note.kind == LockNote::Kind::none && others.empty();
+    if (kind_for(wanted.shape, note, others) == kind || (seen_there && nobody_says)) {
       co_return co_await settle(dir, step, std::move(listed));
     }
+    seen_there = Users{.note = std::move(note), .others = std::move(others)};
     // We guessed wrong what others call theirs: once more.
     const ZookeeperReply removed = co_await session_->remove(made.text);
     if (!removed.ok() && removed.status != ZookeeperStatus::no_node) {
@@ -238,7 +210,11 @@ engine::Task<Outcome> ZookeeperRecipe::settle(std::string dir, Step step, Zookee
     watch_for(blocker, step.id);
     const ZookeeperReply watched = co_await session_->get(blocker, true);
     if (watched.ok()) {
-      change(step.id, [&](Place& mine) { mine.ahead = standing.ahead; });
+      change(step.id, [&](Place& mine) {
+        if (std::ranges::find(mine.watched, blocker) != mine.watched.end()) {
+          mine.ahead = standing.ahead;
+        }
+      });
       co_return queued(step.id, step.beat ? step.started : base::Time{}, standing.ahead);
     }
     unwatch(blocker, step.id);
@@ -379,125 +355,6 @@ engine::Task<Outcome> ZookeeperRecipe::release(core::RequestId id) {
     co_return Outcome{.status = removed.ok() ? Status::released : Status::not_held};
   }
   co_return zookeeper_failure(removed);
-}
-
-LockNote ZookeeperRecipe::known_note(const std::string& dir) {
-  const std::lock_guard lock{mutex_};
-  const auto* known = known_.find(dir);
-  return known == nullptr ? LockNote{} : known->note();
-}
-
-bool ZookeeperRecipe::is_known(const std::string& dir) {
-  const std::lock_guard lock{mutex_};
-  return known_.find(dir) != nullptr;
-}
-
-// Read again only if the list shows that it is not what we know.
-engine::Task<LockNote> ZookeeperRecipe::note_of(std::string dir, std::int64_t czxid,
-                                                std::int32_t version) {
-  {
-    const std::lock_guard lock{mutex_};
-    const auto* known = known_.find(dir);
-    if (known != nullptr && known->czxid == czxid && known->version == version) {
-      co_return known->note();
-    }
-  }
-  const ZookeeperReply got = co_await session_->get(dir);
-  LockNote note = LockNote::parse(got.text);
-  if (got.ok()) {
-    remember(dir, got, note);
-  }
-  co_return note;
-}
-
-// The lock's own node, and those above it, which vanish by themselves some
-// time after the last child.
-engine::Task<ZookeeperReply> ZookeeperRecipe::make_lock(std::string dir, LockNote note) {
-  ZookeeperReply made = co_await session_->create(dir, note.text(), ZookeeperMode::container);
-  if (made.ok()) {
-    remember(dir, made, note);
-  }
-  if (made.status == ZookeeperStatus::no_node) {
-    const std::string above = parent_of(dir);
-    if (above.empty()) {
-      co_return made;
-    }
-    LockNote nothing;
-    made = co_await make_lock(above, std::move(nothing));
-  }
-  if (made.status == ZookeeperStatus::node_exists) {
-    made.status = ZookeeperStatus::ok;
-  }
-  co_return made;
-}
-
-engine::Task<bool> ZookeeperRecipe::is_semaphore_used(std::string dir,
-                                                      std::vector<std::string> children) {
-  if (std::ranges::find(children, "leases") == children.end() ||
-      options_.layout != ZookeeperOptions::Layout::curator) {
-    co_return false;
-  }
-  ZookeeperPair both{session_->children(dir + "/leases"), session_->children(dir + "/locks")};
-  const auto [leases, locks] = co_await both;
-  co_return !leases.children.empty() || !locks.children.empty();
-}
-
-engine::Task<engine::Outcomes> ZookeeperRecipe::renew(std::vector<core::RequestId> ids) {
-  const base::Time started = base::BootClock::now();
-  engine::Outcomes outcomes(ids.size(), {.status = Status::not_held});
-  std::vector<ZookeeperOperation> checks;
-  std::vector<std::size_t> owners;  // of each check
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    const auto place = find(ids[i]);
-    if (!place || place->ending || !place->held) {
-      continue;
-    }
-    for (const std::string& path : title(*place)) {
-      // A revocation is a write to the node.
-      checks.push_back({.path = path, .version = 0});
-      owners.push_back(i);
-    }
-    outcomes[i] = {.status = Status::renewed, .token = place->token, .lease_for = lease()};
-  }
-  if (checks.empty()) {
-    co_return outcomes;
-  }
-  const std::size_t count = checks.size();
-  const ZookeeperReply checked = co_await session_->multi(std::move(checks));
-  if (!checked.ok() && checked.results.size() == count && count > 1 &&
-      (checked.status == ZookeeperStatus::no_node ||
-       checked.status == ZookeeperStatus::bad_version)) {
-    // One of them is not what it was, and the server stopped there: each on its own.
-    for (std::size_t i = 0; i < ids.size(); ++i) {
-      std::vector<core::RequestId> one{ids[i]};
-      if (ids.size() > 1) {
-        auto single = co_await renew(std::move(one));
-        outcomes[i] = single.front();
-      } else {
-        outcomes[i].status =
-            checked.status == ZookeeperStatus::bad_version ? Status::revoked : Status::not_held;
-      }
-    }
-    co_return outcomes;
-  }
-  for (const std::size_t owner : owners) {
-    if (checked.ok()) {
-      bool lives = false;  // its time may have come meanwhile
-      change(ids[owner], [&](Place& place) {
-        lives = !place.ending;
-        place.beat = std::max(place.beat, started);
-      });
-      outcomes[owner].status = lives ? Status::renewed : Status::not_held;
-    } else if (checked.status == ZookeeperStatus::no_node) {
-      forget(ids[owner]);
-      outcomes[owner] = {.status = Status::not_held};
-    } else if (checked.status == ZookeeperStatus::bad_version) {
-      outcomes[owner].status = Status::revoked;
-    } else {
-      outcomes[owner] = zookeeper_failure(checked);
-    }
-  }
-  co_return outcomes;
 }
 
 }  // namespace holdfast::engines

@@ -125,15 +125,26 @@ class ZookeeperRecipe : public std::enable_shared_from_this<ZookeeperRecipe> {
   engine::Task<core::Outcome> release(core::RequestId id);
   engine::Task<core::Outcome> enqueue(std::string dir, core::Acquire acquire, Step step);
   engine::Task<core::Outcome> settle(std::string dir, Step step, ZookeeperReply listed);
+  engine::Task<core::Outcome> leave(core::RequestId id, core::Outcome outcome);
+
+  // zookeeper_notes.cc
+  NodeKind kind_for(const core::Shape& shape, const LockNote& note,
+                    const std::vector<LockNode>& others) const;
+  LockNote::Kind fresh_kind(const core::Shape& shape) const;
+  bool is_known(const std::string& dir);
+  LockNote known_note(const std::string& dir);
   engine::Task<LockNote> note_of(std::string dir, std::int64_t czxid, std::int32_t version);
+  void remember(const std::string& dir, const ZookeeperReply& node, const LockNote& note);
+  ZookeeperJoint::Seen seen(const std::string& dir);
+  void note_release(const Place& place);
   engine::Task<ZookeeperReply> make_lock(std::string dir, LockNote note);
   engine::Task<bool> is_semaphore_used(std::string dir, std::vector<std::string> children);
-  engine::Task<core::Outcome> leave(core::RequestId id, core::Outcome outcome);
 
   // zookeeper_requeue.cc
   engine::Task<core::Outcome> requeue(std::string dir, core::Requeue requeue);
   engine::Task<std::optional<core::Outcome>> stay(std::string dir, core::Requeue requeue,
                                                   Place old);
+  engine::Task<NodeKind> kind_after(std::string dir, core::Shape shape, Place old);
 
   // zookeeper_recall.cc
   engine::Task<bool> recall(core::RequestId id);
@@ -186,6 +197,17 @@ class ZookeeperRecipe : public std::enable_shared_from_this<ZookeeperRecipe> {
   engine::Task<Result<core::Micros>> leader_time();
   engine::Task<ZookeeperReply> put_value(std::string path, std::string text, ZookeeperReply before);
 
+  // zookeeper_events.cc
+  // To be told when the node changes; no longer.
+  void watch_for(const std::string& path, const core::RequestId& id);
+  void unwatch(const std::string& path, const core::RequestId& id);
+  void drop_watch(const std::string& path, const core::RequestId& id);  // with mutex_ held
+  void on_changed(const std::string& path);
+  void on_expired();
+  void on_connected();
+  engine::Detached watch_own(core::RequestId id);
+  engine::Detached follow_up(core::RequestId id);
+
   // zookeeper_places.cc
   std::optional<Place> find(const core::RequestId& id);
   void put(const core::RequestId& id, Place place);  // unless it is there
@@ -205,21 +227,9 @@ class ZookeeperRecipe : public std::enable_shared_from_this<ZookeeperRecipe> {
   }
   core::Outcome granted(const core::RequestId& id, base::Time started);
   core::Outcome queued(const core::RequestId& id, base::Time beat, std::uint32_t ahead);
-  ZookeeperJoint::Seen seen(const std::string& dir);
-  void note_release(const Place& place);
-  // To be told when the node changes; no longer.
-  void watch_for(const std::string& path, const core::RequestId& id);
-  void unwatch(const std::string& path, const core::RequestId& id);
-  void drop_watch(const std::string& path, const core::RequestId& id);  // with mutex_ held
-  void on_changed(const std::string& path);
-  void on_expired();
-  void on_connected();
-  engine::Detached watch_own(core::RequestId id);
-  engine::Detached follow_up(core::RequestId id);
   engine::Detached give_up(core::RequestId id);
   // Nodes of a request that has no place any more: the caretaker sees to it that they go.
   core::Outcome abandon(const core::RequestId& id, Place place);
-  void remember(const std::string& dir, const ZookeeperReply& node, const LockNote& note);
   void run();
   void wait(std::unique_lock<std::mutex>& lock, base::Time now);
   struct Due {
@@ -229,11 +239,6 @@ class ZookeeperRecipe : public std::enable_shared_from_this<ZookeeperRecipe> {
   Due take_due(base::Time now);
   base::Time ends(const Place& place) const;
 
-  NodeKind kind_for(const core::Shape& shape, const LockNote& note,
-                    const std::vector<LockNode>& others) const;
-  bool is_known(const std::string& dir);
-  LockNote known_note(const std::string& dir);
-  LockNote::Kind fresh_kind(const core::Shape& shape) const;
   std::string note_text(const core::RequestId& id, std::uint32_t permits,
                         std::uint64_t token) const;
   Duration lease() const noexcept { return session_->negotiated() - options_.tick; }

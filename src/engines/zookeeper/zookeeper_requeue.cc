@@ -46,6 +46,23 @@ engine::Task<std::optional<Outcome>> ZookeeperRecipe::stay(std::string dir, core
   co_return outcome;
 }
 
+// The old node shows how the name is used, also where the lock's node says nothing or was read
+// too long ago to be known.
+engine::Task<NodeKind> ZookeeperRecipe::kind_after(std::string dir, core::Shape shape, Place old) {
+  if (shape.mode == Mode::permits) {
+    co_return NodeKind::mutex;
+  }
+  const auto nodes = lock_nodes(options_.layout, {old.child()});
+  if (shape.mode == Mode::exclusive && old.shape.mode == Mode::exclusive && !nodes.empty()) {
+    co_return nodes.front().kind;
+  }
+  LockNote note = known_note(dir);
+  if (!is_known(dir)) {
+    note = co_await note_of(dir, 0, 0);
+  }
+  co_return kind_for(shape, note, nodes);
+}
+
 // One step: nobody finds the lock free in between.
 // NOLINTNEXTLINE(readability-function-size): the recipe, step by step
 engine::Task<Outcome> ZookeeperRecipe::requeue(std::string dir, core::Requeue wanted) {
@@ -84,7 +101,7 @@ engine::Task<Outcome> ZookeeperRecipe::requeue(std::string dir, core::Requeue wa
     co_return *std::move(stayed);
   }
   put(next.id, {.dir = dir, .shape = next.shape, .window = next.window, .beat = step.started});
-  const NodeKind kind = permits ? NodeKind::mutex : kind_for(next.shape, known_note(dir), {});
+  const NodeKind kind = co_await kind_after(dir, next.shape, *old);
   std::vector<ZookeeperOperation> steps;
   for (const std::string& path : old->leases.empty() ? std::vector{old->path} : old->leases) {
     steps.push_back({.what = ZookeeperOperation::What::remove, .path = path});
