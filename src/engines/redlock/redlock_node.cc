@@ -67,7 +67,6 @@ void RedlockNode::advance(short ready, std::vector<Answer>& answers) {
       return;
     }
     began_ = now;
-    ++connection_;
   }
   if (auto moved = connector_.advance(ready); !moved) {
     lose(answers, moved.error());

@@ -29,7 +29,7 @@ class RedlockNode {
   void advance(short ready, std::vector<Answer>& answers);
   engine::Conversation::Wait wait() const;
 
-  std::uint64_t connection() const noexcept { return connection_; }  // which, so far
+  std::uint64_t socket() const noexcept { return connector_.link().sockets(); }  // which, so far
   bool is_ready() const noexcept { return introduced_ && connector_.is_ready(); }
   // May have forgotten leases that still run, because it was started lately.
   bool is_young(base::Time now) const noexcept { return now < grown_up_; }
@@ -48,7 +48,6 @@ class RedlockNode {
   const base::Duration guard_;
   const base::Duration patience_;
   RedisConnector connector_;
-  std::uint64_t connection_ = 0;
   bool introduced_ = false;  // it has told its age
   std::optional<base::Time> asked_age_;
   base::Time grown_up_{};
