@@ -1,5 +1,8 @@
 #include "engines/redlock/redlock_node.h"
 
+#include <poll.h>
+
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cstring>
@@ -60,23 +63,46 @@ void RedlockNode::lose(std::vector<Answer>& answers, const Error& error) {
   }
 }
 
+RedlockNode::Stage RedlockNode::stage() const {
+  const RedisLink& link = connector_.link();
+  const bool clogged = connector_.is_ready() && (connector_.wait().events & POLLOUT) != 0;
+  return {link.sockets(), link.state(), introduced_, clogged};
+}
+
+bool RedlockNode::is_overdue(base::Time now) const {
+  const bool waits = !introduced_ || !asked_.empty();
+  const base::Time since = introduced_ && waits ? std::max(asked_.front().at, moved_) : moved_;
+  return waits && now - since > patience_;
+}
+
 void RedlockNode::advance(short ready, std::vector<Answer>& answers) {
   const base::Time now = base::BootClock::now();
   if (connector_.is_closed()) {
     if (now < next_try_) {
       return;
     }
-    began_ = now;
+    moved_ = now;
   }
-  if (auto moved = connector_.advance(ready); !moved) {
+  // Between turns nobody reads: the answer may have been there for long.
+  const bool looks = connector_.link().state() > RedisLink::State::connecting && is_overdue(now);
+  if (auto moved = connector_.advance(looks ? POLLIN : ready); !moved) {
     lose(answers, moved.error());
     return;
   }
-  const base::Time since = !introduced_ ? began_ : asked_.empty() ? now : asked_.front().at;
-  if (now - since > patience_ || asked_.size() > kMostOwed) {
-    lose(answers, {ErrorCode::unavailable, "it does not answer", std::nullopt});
+  take_answers(now, answers);
+  if (connector_.is_closed()) {
     return;
   }
+  if (const Stage now_at = stage(); now_at != reached_) {
+    reached_ = now_at;
+    moved_ = now;
+  }
+  if (is_overdue(now) || asked_.size() > kMostOwed) {
+    lose(answers, {ErrorCode::unavailable, "it does not answer", std::nullopt});
+  }
+}
+
+void RedlockNode::take_answers(base::Time now, std::vector<Answer>& answers) {
   if (!connector_.is_ready()) {
     return;
   }

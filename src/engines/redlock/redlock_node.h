@@ -42,6 +42,7 @@ class RedlockNode {
 
  private:
   void lose(std::vector<Answer>& answers, const Error& error);
+  void take_answers(base::Time now, std::vector<Answer>& answers);
   void introduce(const RespValue& info, std::vector<Answer>& answers);
 
   const RedisAddress address_;
@@ -52,7 +53,19 @@ class RedlockNode {
   std::optional<base::Time> asked_age_;
   base::Time grown_up_{};
   base::Time next_try_{};
-  base::Time began_{};
+  // How far it has come. It is given up when that stays the same for too long.
+  struct Stage {
+    std::uint64_t socket = 0;
+    RedisLink::State state = RedisLink::State::closed;
+    bool introduced = false;
+    bool clogged = false;  // not all that was said could be sent
+    bool operator==(const Stage&) const = default;
+  };
+  Stage stage() const;
+  bool is_overdue(base::Time now) const;
+
+  Stage reached_;
+  base::Time moved_{};  // when it came there
   struct Question {
     std::uint64_t tag;
     base::Time at;

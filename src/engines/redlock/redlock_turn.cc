@@ -274,7 +274,7 @@ std::optional<engine::Conversation::Wait> RedlockTurn::advance(short) {
   if (phase_ == Phase::over) {
     return std::nullopt;
   }
-  nodes_.watch();
+  nodes_.watch();  // at the end as well: who connects is to be found by the next turn
   base::Time until = phase_ == Phase::pausing ? resume_ : round_ends_;
   for (const auto& node : nodes_) {
     if (!node->is_ready()) {

@@ -1,0 +1,84 @@
+// What a turn leaves behind for the next one: connections, votes, waiters.
+#include <thread>
+
+#include "support/fault_proxy.h"
+#include "support/redlock_test.h"
+
+namespace holdfast {
+namespace {
+
+using namespace test;
+using core::Status;
+
+class RedlockTurns : public Redlock {
+ protected:
+  void SetUp() override {
+    Redlock::SetUp();
+    if (!IsSkipped()) {
+      for (const auto& node : nodes_) {
+        watchers_.push_back(std::make_unique<RawRedis>(std::to_string(node->port())));
+        watchers_.back()->ask({"PING"});
+      }
+    }
+  }
+  RawRedis& node(std::size_t which) { return *watchers_[which]; }
+
+  // That were ever made to any node.
+  std::uint64_t connections() {
+    std::uint64_t sum = 0;
+    for (const auto& each : watchers_) {
+      sum += told(*each, "stats", "total_connections_received:");
+    }
+    return sum;
+  }
+
+  // A line to each node.
+  using Proxies = std::array<std::unique_ptr<FaultProxy>, 3>;
+  Proxies line_up() const {
+    return {proxy_to(nodes_[0]->port()), proxy_to(nodes_[1]->port()), proxy_to(nodes_[2]->port())};
+  }
+  static std::array<std::uint16_t, 3> ports_of(const Proxies& proxies) {
+    return {proxies[0]->port(), proxies[1]->port(), proxies[2]->port()};
+  }
+
+ private:
+  std::vector<std::unique_ptr<RawRedis>> watchers_;
+};
+
+// The turn ends with the answers of a majority; what the others said lies there until the next.
+TEST_F(RedlockTurns, ANodeIsNotGivenUpBecauseNobodyHasReadItsAnswer) {
+  const auto engine = open_engine(bare_url("first_start=true&node_timeout=3s&timeout=500ms"));
+  until_granted(*engine, acquire(1));
+  const auto before = connections();
+  for (int i = 0; i < 4; ++i) {
+    std::this_thread::sleep_for(700ms);
+    EXPECT_EQ(submit(*engine, "x", renew(1)).status, Status::renewed);
+  }
+  EXPECT_EQ(connections(), before);
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_TRUE(eventually([&] {
+      return node(i).ask({"PTTL", "x"}).integer > 29'000;
+    })) << "node "
+        << i << " has lost its vote";
+  }
+}
+
+// Each step of the connection takes longer than a turn.
+TEST_F(RedlockTurns, ANodeIsConnectedAgainThoughTurnsAreShortAndFarApart) {
+  const auto proxies = line_up();
+  const auto engine = open_engine(url_of(ports_of(proxies), "first_start=true&timeout=300ms"));
+  until_granted(*engine, acquire(1));
+  proxies[2]->delay(Way::from_store, 100ms);
+  proxies[2]->reset_all();
+  node(2).ask({"DEL", "x"});
+  bool repaired = false;
+  for (int i = 0; i < 12 && !repaired; ++i) {
+    std::this_thread::sleep_for(400ms);
+    EXPECT_EQ(submit(*engine, "x", renew(1)).status, Status::renewed);
+    repaired = node(2).ask({"EXISTS", "x"}).integer == 1;
+  }
+  EXPECT_TRUE(repaired);
+}
+
+}  // namespace
+}  // namespace holdfast
