@@ -80,5 +80,22 @@ TEST_F(RedlockTurns, ANodeIsConnectedAgainThoughTurnsAreShortAndFarApart) {
   EXPECT_TRUE(repaired);
 }
 
+TEST_F(RedlockTurns, ANodeThatIsAlwaysTheLastLearnsTheScript) {
+  const auto proxies = line_up();
+  const auto engine = open_engine(url_of(ports_of(proxies), "first_start=true&node_timeout=3s"));
+  proxies[2]->delay(Way::from_store, 200ms);
+  const auto hears = [&](std::uint32_t number) {
+    const std::string name = "x" + std::to_string(number);
+    EXPECT_EQ(submit(*engine, name, acquire(number)).status, Status::granted);
+    return eventually([&] { return node(2).ask({"EXISTS", name}).integer == 1; }, 1s);
+  };
+  EXPECT_TRUE(hears(1)) << "it knows the script from the start";
+  node(2).ask({"SCRIPT", "FLUSH"});
+  EXPECT_FALSE(hears(2));
+  std::this_thread::sleep_for(300ms);
+  hears(3);  // it is heard that it does not know the script
+  EXPECT_TRUE(hears(4));
+}
+
 }  // namespace
 }  // namespace holdfast

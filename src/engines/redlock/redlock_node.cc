@@ -109,6 +109,7 @@ void RedlockNode::take_answers(base::Time now, std::vector<Answer>& answers) {
   if (!asked_age_) {
     asked_age_ = now;
     append_resp_command(connector_.link().out(), "INFO", "server");
+    teach();  // now: a node that is never among the first to answer would never learn it
     if (auto moved = connector_.advance(0); !moved) {
       lose(answers, moved.error());
       return;
@@ -139,6 +140,12 @@ void RedlockNode::introduce(const RespValue& info, std::vector<Answer>& answers)
 void RedlockNode::ask(std::uint64_t tag, std::string_view call) {
   connector_.link().out() += call;
   asked_.push_back({tag, base::BootClock::now()});
+}
+
+void RedlockNode::teach() {
+  std::string call;
+  append_resp_command(call, "SCRIPT", "LOAD", kRedlockScript);
+  ask(0, call);
 }
 
 engine::Conversation::Wait RedlockNode::wait() const {

@@ -36,6 +36,8 @@ class RedlockNode {
 
   // Only when ready.
   void ask(std::uint64_t tag, std::string_view call);
+  // The script, which it does not know any more; the answer has the tag 0.
+  void teach();
 
   const std::string& trouble() const noexcept { return trouble_; }
   const RedisAddress& address() const noexcept { return address_; }

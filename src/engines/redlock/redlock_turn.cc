@@ -180,11 +180,15 @@ void RedlockTurn::on_answer(std::size_t node, const RedlockNode::Answer& answer,
   if (answer.clock != 0) {
     proposals_.note(node, answer.clock, answer.asked, now);
   }
+  const RespValue* reply = answer.reply ? &*answer.reply : nullptr;
+  const bool knows = reply == nullptr || !reply->is_error() || !reply->text.starts_with("NOSCRIPT");
   if (answer.tag != tag_ || (phase_ != Phase::asking && phase_ != Phase::writing)) {
+    if (!knows) {
+      nodes_[node].teach();
+    }
     return;  // too late
   }
-  const RespValue* reply = answer.reply ? &*answer.reply : nullptr;
-  if (reply != nullptr && reply->is_error() && reply->text.starts_with("NOSCRIPT")) {
+  if (!knows) {
     nodes_[node].ask(tag_, call_for(node, true, now));
     std::vector<RedlockNode::Answer> more;
     nodes_[node].advance(0, more);
