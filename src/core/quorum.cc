@@ -105,6 +105,10 @@ Duration Quorum::left() const noexcept {
 
 Duration Quorum::look_again() const noexcept {
   Duration soonest = Duration::max();
+std::optional<Duration> Quorum::validity(Duration ttl, Time now) const noexcept {
+  return quorum_validity(std::min(ttl, left()), sent_, now);
+}
+
   for (const auto& each : answers_) {
     if (each && each->kind == Kind::others && each->left > Duration::zero()) {
       soonest = std::min(soonest, each->left);

@@ -97,5 +97,21 @@ TEST_F(RedlockTurns, ANodeThatIsAlwaysTheLastLearnsTheScript) {
   EXPECT_TRUE(hears(4));
 }
 
+// An earlier question with the same id may have left votes that were never given back.
+TEST_F(RedlockTurns, VotesThatAreLeftOverCountForWhatIsLeftOfThem) {
+  const auto engine = open("first_start=true");
+  const auto leave_vote = [&](std::uint32_t number, std::size_t which, const char* ms) {
+    const std::string id{reinterpret_cast<const char*>(test::id(number).bytes.data()), 16};
+    node(which).ask({"SET", "x", "hf1:" + id + "-" + id + "30000|0|0|1", "PX", ms});
+  };
+  for (std::size_t i = 0; i < 3; ++i) {
+    leave_vote(1, i, "5000");
+  }
+  const auto granted = submit(*engine, "x", acquire(1));
+  ASSERT_EQ(granted.status, Status::granted);
+  EXPECT_LT(granted.lease_for, 5s);
+  EXPECT_GT(granted.lease_for, 0s);
+}
+
 }  // namespace
 }  // namespace holdfast

@@ -91,6 +91,14 @@ TEST(Quorum, AMajorityKeepsItAsLongAsItsWeakestMember) {
   EXPECT_EQ(asked({kOthers, others(0, 1s), kSilent}).look_again(), 1s);
 }
 
+TEST(Quorum, WhatIsLeftOfOldVotesBoundsTheValidity) {
+  EXPECT_EQ(asked({ours(0, 10s), ours(0, 10s), kNone}).validity(10s, kStart + 1s),
+            quorum_validity(10s, kStart, kStart + 1s));
+  const Quorum old = asked({ours(0, 10s), ours(0, 2s), kOthers});
+  EXPECT_EQ(old.validity(10s, kStart + 1s), quorum_validity(2s, kStart, kStart + 1s));
+  EXPECT_FALSE(old.validity(10s, kStart + 3s));
+}
+
 TEST(Quorum, ValidityEndsBeforeTheNodesDo) {
   EXPECT_LT(*quorum_validity(10s, kStart, kStart), 10s - 10s / 100);
   EXPECT_TRUE(quorum_validity(10s, kStart, kStart + 9s));

@@ -120,8 +120,7 @@ void RedlockTurn::judge_acquire(std::size_t index, const core::Acquire& asked, b
   Item& item = items_[index];
   switch (item.quorum.verdict()) {
     case Verdict::ours:
-      if (const auto validity = core::quorum_validity(asked.ttl, item.quorum.sent(), now);
-          !validity) {
+      if (const auto validity = item.quorum.validity(asked.ttl, now); !validity) {
         let_go(index, asked.id);
         deny(index, asked);
       } else if (item.quorum.took_proposal()) {
@@ -182,7 +181,7 @@ void RedlockTurn::after_writing(base::Time now) {
     }
     item.step = Step::over;
     const auto& asked = std::get<core::Acquire>(item.sent);
-    const auto validity = core::quorum_validity(asked.ttl, item.quorum.sent(), now);
+    const auto validity = item.quorum.validity(asked.ttl, now);
     if (item.quorum.verdict() == Verdict::ours && validity) {
       grant(i, asked, *validity);
     } else {
