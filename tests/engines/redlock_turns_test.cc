@@ -97,6 +97,29 @@ TEST_F(RedlockTurns, ANodeThatIsAlwaysTheLastLearnsTheScript) {
   EXPECT_TRUE(hears(4));
 }
 
+TEST_F(RedlockTurns, ManyDenialsAtOnceCostNoConnection) {
+  constexpr std::uint32_t kMany = 400;
+  const auto holder = open("first_start=true");
+  const auto other = open("first_start=true", 2);
+  std::vector<core::Command> theirs;
+  std::vector<core::Command> ours;
+  for (std::uint32_t i = 0; i < kMany; ++i) {
+    theirs.push_back({"x" + std::to_string(i), acquire(1000 + i)});
+    ours.push_back({"x" + std::to_string(i), try_acquire(5000 + i)});
+  }
+  for (const auto& outcome : submit(*holder, theirs)) {
+    ASSERT_EQ(outcome.status, Status::granted);
+  }
+  const auto before = connections();
+  for (int i = 0; i < 2; ++i) {
+    for (const auto& outcome : submit(*other, ours)) {
+      EXPECT_EQ(outcome.status, Status::busy);
+    }
+  }
+  EXPECT_EQ(submit(*other, "free", acquire(1)).status, Status::granted);
+  EXPECT_EQ(connections(), before);
+}
+
 // An earlier question with the same id may have left votes that were never given back.
 TEST_F(RedlockTurns, VotesThatAreLeftOverCountForWhatIsLeftOfThem) {
   const auto engine = open("first_start=true");

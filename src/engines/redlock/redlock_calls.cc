@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 #include <string>
+#include <utility>
 #include <variant>
 
 #include "engines/redis/redis_wire.h"
@@ -74,14 +75,25 @@ std::string RedlockTurn::call_for(std::size_t node, bool in_full, base::Time now
   return call + said_.commands;
 }
 
-// Everywhere; nobody waits for the answers.
+// With whatever else is to be told when the round is over.
 void RedlockTurn::tell(std::size_t index, std::string_view packed) {
+  ++told_.count;
+  append_resp_word(told_.keys, options_.key(batch_[index].name));
+  append_resp_word(told_.commands, packed);
+}
+
+// Everywhere; nobody waits for the answers. One call, however much it is: what a node owes us
+// says how far it is behind.
+void RedlockTurn::send_what_is_told() {
+  const Said told = std::exchange(told_, {});
+  if (told.count == 0) {
+    return;
+  }
   std::string call;
-  script_.append_call(call, 1, kRedlockHead + 1, false);
-  append_resp_word(call, options_.key(batch_[index].name));
+  script_.append_call(call, told.count, kRedlockHead + told.count, false);
+  call += told.keys;
   append_head(call, "0");
-  append_resp_word(call, packed);
-  nodes_.tell(call);
+  nodes_.tell(call + told.commands);
 }
 
 // Also where we were refused or heard nothing.

@@ -275,10 +275,10 @@ std::optional<engine::Conversation::Wait> RedlockTurn::advance(short) {
     silence_the_rest();
     after_writing(now);
   }
+  nodes_.watch();  // at the end as well: who connects is to be found by the next turn
   if (phase_ == Phase::over) {
     return std::nullopt;
   }
-  nodes_.watch();  // at the end as well: who connects is to be found by the next turn
   base::Time until = phase_ == Phase::pausing ? resume_ : round_ends_;
   for (const auto& node : nodes_) {
     if (!node->is_ready()) {
@@ -294,6 +294,7 @@ void RedlockTurn::after_asking(base::Time now) {
       judge(i, now);
     }
   }
+  send_what_is_told();
   const auto stands_at = [&](Step step) {
     return std::any_of(items_.begin(), items_.end(),
                        [&](const Item& item) { return item.step == step; });

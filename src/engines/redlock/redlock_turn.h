@@ -72,6 +72,7 @@ class RedlockTurn : public engine::Conversation {
   void after_writing(base::Time now);
   static std::string written(const core::RequestId& id, std::uint64_t token);
   void tell(std::size_t index, std::string_view packed);
+  void send_what_is_told();
   void let_go(std::size_t index, const core::RequestId& id);
   void append_head(std::string& call, std::string_view young) const;
   Error unreachable(const Item& item) const;
@@ -97,6 +98,7 @@ class RedlockTurn : public engine::Conversation {
     std::string commands;
   };
   Said said_;
+  Said told_;  // nobody waits for the answers
   std::uint64_t tag_ = 0;
   std::vector<bool> asked_;  // nodes that got this round's call
   base::Time deadline_{};

@@ -189,6 +189,7 @@ void RedlockTurn::after_writing(base::Time now) {
       deny(i, asked);
     }
   }
+  send_what_is_told();
   phase_ = Phase::over;
 }
 
