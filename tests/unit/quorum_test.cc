@@ -160,6 +160,27 @@ TEST_F(ProposalsTest, AClockThatIsSetBackIsBelievedInTheEnd) {
   EXPECT_LT(proposal, kThen - 4'900'000 + 1'000'000'000);
 }
 
+// All others would refuse to hand out what is less, for as long as it is believed.
+TEST_F(ProposalsTest, OneClockThatJumpedIsNotBelievedOnceItIsRightAgain) {
+  note_majority(kThen, kStart, kStart);
+  proposals_.note(4, kThen + 3'600'000'000, kStart, kStart);
+  EXPECT_GT(proposals_.next(kStart, 0), kThen + 3'600'000'000) << "that node would refuse it";
+  proposals_.note(4, kThen + 1'000'000, kStart + 1s - 200us, kStart + 1s);
+  EXPECT_LT(proposals_.next(kStart + 1s, 0), kThen + 1'100'000);
+}
+
+TEST_F(ProposalsTest, ANodeThatIsNotHeardAnyMoreIsForgotten) {
+  note_majority(kThen, kStart, kStart);
+  proposals_.note(4, kThen + 3'600'000'000, kStart, kStart);
+  note_majority(kThen + 600'000'000, kStart + 10min, kStart + 10min);
+  EXPECT_LT(proposals_.next(kStart + 10min, 0), kThen + 601'000'000);
+}
+
+TEST_F(ProposalsTest, AfterAnIdleTimeTheClocksAreStillKnown) {
+  note_majority(kThen, kStart, kStart);
+  EXPECT_GT(proposals_.next(kStart + 24h, 0), kThen);
+}
+
 TEST_F(ProposalsTest, WhatNodesSpokeOfIsSurpassed) {
   note_majority(kThen, kStart, kStart);
   EXPECT_EQ(proposals_.next(kStart, kThen + 1'000'000'000), kThen + 1'000'000'001);
