@@ -136,5 +136,22 @@ TEST_F(RedlockTurns, VotesThatAreLeftOverCountForWhatIsLeftOfThem) {
   EXPECT_GT(granted.lease_for, 0s);
 }
 
+// Whoever is refused by a node is noted there as waiting, also if others grant it.
+TEST_F(RedlockTurns, WhoIsGrantedByAMajorityDoesNotWaitAtTheOthers) {
+  const auto proxies = line_up();
+  const auto engine = open_engine(url_of(ports_of(proxies), "first_start=true&node_timeout=3s"));
+  until_granted(*engine, acquire(1));  // the clocks are known
+  node(0).ask({"SET", "y", "theirs", "NX", "PX", "30000"});
+  for (std::size_t i = 1; i < 3; ++i) {
+    proxies[i]->delay(Way::from_store, 100ms);  // its answer comes first
+  }
+  ASSERT_EQ(submit(*engine, "y", acquire(2)).status, Status::granted);
+  EXPECT_TRUE(eventually(
+      [&] {
+        return node(0).ask({"EXISTS", "holdfast:waiters:y"}).integer == 0;
+      },
+      3s));
+}
+
 }  // namespace
 }  // namespace holdfast
