@@ -136,6 +136,42 @@ TEST_F(RedlockTurns, VotesThatAreLeftOverCountForWhatIsLeftOfThem) {
   EXPECT_GT(granted.lease_for, 0s);
 }
 
+// The script looks at everything once, and must not forget what it did itself.
+TEST_F(RedlockTurns, ANameMayComeSeveralTimesInOneBatch) {
+  const auto engine = open("first_start=true");
+  until_granted(*engine, acquire(1));
+  ASSERT_EQ(submit(*engine, "x", release(1)).status, Status::released);
+  const auto outcomes = submit(*engine, {{"x", acquire(2)},
+                                         {"x", release(2)},
+                                         {"x", acquire(3)},
+                                         {"x", release(2)},
+                                         {"y", acquire(4)}});
+  EXPECT_EQ(outcomes[0].status, Status::granted);
+  EXPECT_EQ(outcomes[1].status, Status::released);
+  EXPECT_EQ(outcomes[2].status, Status::granted);
+  EXPECT_GE(outcomes[2].token, outcomes[0].token + core::kTokenStride);
+  EXPECT_NE(outcomes[3].status, Status::released);
+  EXPECT_EQ(outcomes[4].status, Status::granted);
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_TRUE(eventually([&] { return node(i).ask({"EXISTS", "x", "y"}).integer == 2; }));
+  }
+}
+
+// Earlier versions kept what a node knows of itself in a hash.
+TEST_F(RedlockTurns, ANodeStaysAsOldAsItWas) {
+  for (std::size_t i = 0; i < 3; ++i) {
+    node(i).ask({"HSET", "holdfast:redlock", "max_ttl", "60000", "born", "1700000000000000"});
+  }
+  const auto engine = open("first_start=true");
+  until_granted(*engine, acquire(1));
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_TRUE(eventually([&] { return node(i).ask({"EXISTS", "x"}).integer == 1; }));
+    EXPECT_EQ(node(i).ask({"GET", "holdfast:redlock"}).text, "170000000000000060000");
+  }
+  const auto other = open("first_start=true&max_ttl=50s", 2);
+  EXPECT_EQ(submit(*other, "y", try_acquire(2)).error->code, ErrorCode::invalid_argument);
+}
+
 // Whoever is refused by a node is noted there as waiting, also if others grant it.
 TEST_F(RedlockTurns, WhoIsGrantedByAMajorityDoesNotWaitAtTheOthers) {
   const auto proxies = line_up();

@@ -5,13 +5,20 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
-#include <cstring>
 #include <utility>
 
 #include "core/quorum.h"
 #include "engines/redlock/redlock_script.h"
 
 namespace holdfast::engines {
+
+std::string_view redlock_text(const RespValue& reply) {
+  if (reply.is_error()) {
+    return {};
+  }
+  return reply.items.empty() ? std::string_view{reply.text} : reply.items.front().text;
+}
+
 namespace {
 
 using namespace std::chrono_literals;
@@ -33,13 +40,14 @@ std::uint64_t number_after(std::string_view word, const std::string& info) {
 
 // As the script's reply begins.
 std::uint64_t clock_in(const RespValue& reply) {
-  double micros = 0;
-  if (!reply.items.empty() && reply.items[0].text.size() >= kRedlockClock) {
-    std::memcpy(&micros, reply.items[0].text.data(), sizeof micros);
-  }
-  return micros >= 1 && micros <= static_cast<double>(core::kMaxToken)
-             ? static_cast<std::uint64_t>(micros)
-             : 0;
+  const std::string_view said = redlock_text(reply);
+  std::uint64_t seconds = 0;
+  std::uint64_t micros = 0;
+  const char* const end = said.data() + said.size();
+  const auto [dot, wrong] = std::from_chars(said.data(), end, seconds);
+  const bool good = wrong == std::errc{} && dot != end && seconds < core::kMaxToken / 1'000'000 &&
+                    std::from_chars(dot + 1, end, micros).ec == std::errc{};
+  return good && micros < 1'000'000 ? seconds * 1'000'000 + micros : 0;
 }
 
 }  // namespace

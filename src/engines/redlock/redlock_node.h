@@ -11,6 +11,9 @@
 
 namespace holdfast::engines {
 
+// What the script says, without what was refused.
+std::string_view redlock_text(const RespValue& reply);
+
 // One of the servers. Calls are answered in order, each at its own time or
 // never; nobody waits for a slow one. Not thread-safe.
 class RedlockNode {
