@@ -17,6 +17,8 @@ constexpr Duration kAhead = std::chrono::milliseconds{10};
 // Clocks that were set back are believed, little by little; what merely took longer on its way
 // is not.
 constexpr Duration::rep kFade = 100;
+// What a node's clock showed so long before the others were heard tells nothing any more.
+constexpr Duration kForget = std::chrono::minutes{2};
 
 }  // namespace
 
@@ -103,6 +105,10 @@ Duration Quorum::left() const noexcept {
   return all[majority() - 1];
 }
 
+std::optional<Duration> Quorum::validity(Duration ttl, Time now) const noexcept {
+  return quorum_validity(std::min(ttl, left()), sent_, now);
+}
+
 Duration Quorum::look_again() const noexcept {
   Duration soonest = Duration::max();
   for (const auto& each : answers_) {
@@ -116,12 +122,19 @@ Duration Quorum::look_again() const noexcept {
 // As late as it can have been, but for a node that was slow.
 void Proposals::note(std::size_t node, std::uint64_t micros, Time asked, Time heard) {
   micros = std::min(micros, kMaxToken);
-  Duration ahead =
-      microseconds{micros} - heard.time_since_epoch() + std::min(heard - asked, kAhead);
+  const Duration took = heard - asked;
+  Duration ahead = microseconds{micros} - heard.time_since_epoch() + std::min(took, kAhead);
   if (const auto& before = clocks_[node]) {
-    ahead = std::max(ahead, before->ahead - (heard - before->noted) / kFade);
+    const Duration faded = before->ahead - (heard - before->noted) / kFade;
+    // A quick answer leaves no room for an earlier belief that is far from it.
+    ahead = std::max(ahead, took <= kAhead ? std::min(faded, ahead + kAhead) : faded);
   }
   clocks_[node] = Clock{ahead, heard};
+  for (auto& clock : clocks_) {
+    if (clock && heard - clock->noted > kForget) {
+      clock.reset();
+    }
+  }
 }
 
 std::uint64_t Proposals::next(Time now, std::uint64_t seen) const {

@@ -64,6 +64,9 @@ class Quorum {
   // For how long a majority keeps what is ours, by the least favourable of
   // its best: at least that many nodes keep it so long.
   Duration left() const noexcept;
+  // quorum_validity() of an acquire. What a majority keeps is less than `ttl` where votes of
+  // an earlier question with the same id were still there.
+  std::optional<Duration> validity(Duration ttl, Time now) const noexcept;
   // Until one more node may be had from others, if nobody acts before.
   Duration look_again() const noexcept;
 

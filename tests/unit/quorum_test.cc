@@ -91,6 +91,14 @@ TEST(Quorum, AMajorityKeepsItAsLongAsItsWeakestMember) {
   EXPECT_EQ(asked({kOthers, others(0, 1s), kSilent}).look_again(), 1s);
 }
 
+TEST(Quorum, WhatIsLeftOfOldVotesBoundsTheValidity) {
+  EXPECT_EQ(asked({ours(0, 10s), ours(0, 10s), kNone}).validity(10s, kStart + 1s),
+            quorum_validity(10s, kStart, kStart + 1s));
+  const Quorum old = asked({ours(0, 10s), ours(0, 2s), kOthers});
+  EXPECT_EQ(old.validity(10s, kStart + 1s), quorum_validity(2s, kStart, kStart + 1s));
+  EXPECT_FALSE(old.validity(10s, kStart + 3s));
+}
+
 TEST(Quorum, ValidityEndsBeforeTheNodesDo) {
   EXPECT_LT(*quorum_validity(10s, kStart, kStart), 10s - 10s / 100);
   EXPECT_TRUE(quorum_validity(10s, kStart, kStart + 9s));
@@ -150,6 +158,27 @@ TEST_F(ProposalsTest, AClockThatIsSetBackIsBelievedInTheEnd) {
     proposal = proposals_.next(now, 0);
   }
   EXPECT_LT(proposal, kThen - 4'900'000 + 1'000'000'000);
+}
+
+// All others would refuse to hand out what is less, for as long as it is believed.
+TEST_F(ProposalsTest, OneClockThatJumpedIsNotBelievedOnceItIsRightAgain) {
+  note_majority(kThen, kStart, kStart);
+  proposals_.note(4, kThen + 3'600'000'000, kStart, kStart);
+  EXPECT_GT(proposals_.next(kStart, 0), kThen + 3'600'000'000) << "that node would refuse it";
+  proposals_.note(4, kThen + 1'000'000, kStart + 1s - 200us, kStart + 1s);
+  EXPECT_LT(proposals_.next(kStart + 1s, 0), kThen + 1'100'000);
+}
+
+TEST_F(ProposalsTest, ANodeThatIsNotHeardAnyMoreIsForgotten) {
+  note_majority(kThen, kStart, kStart);
+  proposals_.note(4, kThen + 3'600'000'000, kStart, kStart);
+  note_majority(kThen + 600'000'000, kStart + 10min, kStart + 10min);
+  EXPECT_LT(proposals_.next(kStart + 10min, 0), kThen + 601'000'000);
+}
+
+TEST_F(ProposalsTest, AfterAnIdleTimeTheClocksAreStillKnown) {
+  note_majority(kThen, kStart, kStart);
+  EXPECT_GT(proposals_.next(kStart + 24h, 0), kThen);
 }
 
 TEST_F(ProposalsTest, WhatNodesSpokeOfIsSurpassed) {

@@ -18,6 +18,7 @@ class RedisConnector {
                  std::string last_words = "", std::size_t last_replies = 0);
 
   RedisLink& link() noexcept { return link_; }
+  const RedisLink& link() const noexcept { return link_; }
   bool is_ready() const noexcept { return link_.state() == RedisLink::State::ready; }
 
   // Nothing is under way: advance() would begin.

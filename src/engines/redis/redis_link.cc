@@ -116,6 +116,7 @@ Result<void> RedisLink::connect_next() {
   while (!candidates_.empty()) {
     const SocketAddress next = candidates_.back();
     candidates_.pop_back();
+    ++sockets_;
     socket_ = base::FileDescriptor{
         socket(next.bytes.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
     if (!socket_) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <holdfast/error.h>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -38,6 +39,8 @@ class RedisLink {
   void close();
 
   State state() const noexcept { return state_; }
+  // Sockets so far: each address that was tried had its own.
+  std::uint64_t sockets() const noexcept { return sockets_; }
   const RedisAddress& address() const noexcept { return address_; }
   const RedisGreeting& greeting() const noexcept { return greeting_; }
 
@@ -76,6 +79,7 @@ class RedisLink {
   bool resolving_ = false;
   std::vector<SocketAddress> candidates_;  // to try, the first last
   base::FileDescriptor socket_;
+  std::uint64_t sockets_ = 0;
   std::unique_ptr<RedisTls::Session> session_;
   std::string plain_out_;
   std::string wire_out_;

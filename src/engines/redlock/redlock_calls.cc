@@ -1,7 +1,9 @@
 // What a RedlockTurn says to the nodes.
 #include <algorithm>
 #include <chrono>
+#include <initializer_list>
 #include <string>
+#include <utility>
 #include <variant>
 
 #include "engines/redis/redis_wire.h"
@@ -11,82 +13,119 @@
 namespace holdfast::engines {
 namespace {
 
-// As the script wants them.
-void append_proposal(std::string& packed, std::uint64_t token, core::Duration ttl) {
-  constexpr std::size_t kDigits = 16;
-  for (const std::uint64_t number : {token, token == 0 ? 0 : token + core::kTokenStride - 1}) {
-    const std::string digits = std::to_string(number);
-    packed.append(kDigits - digits.size(), '0');
-    packed += digits;
-  }
-  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(ttl).count();
-  packed += std::to_string(std::max<std::int64_t>(ms, 1));
+// Longer than anything since its start: the client knows that the node is young.
+constexpr std::string_view kForEver = "9007199254740991";
+
+std::string owner_of(const core::RequestId& id) {
+  return "hf1:" + std::string{bytes_of(id)};
 }
 
 }  // namespace
 
-std::string RedlockTurn::written(const core::RequestId& id, std::uint64_t token) {
-  std::string packed = 'W' + std::string{bytes_of(id)};
-  append_packed_number(packed, static_cast<double>(token));
-  return packed;
+std::int64_t RedlockTurn::in_milliseconds(core::Duration time) {
+  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(time).count();
+  return std::max<std::int64_t>(ms, 1);
 }
 
-void RedlockTurn::append_head(std::string& call, std::string_view young) const {
-  const auto max_ttl = std::chrono::duration_cast<std::chrono::milliseconds>(options_.max_ttl);
-  append_resp_word(call, std::to_string(max_ttl.count()));
-  append_resp_word(call, party_);
-  append_resp_word(call, options_.first_start ? "1" : "0");
-  append_resp_word(call, young);
+void RedlockTurn::Said::add(std::string_view lock, std::string_view other,
+                            std::initializer_list<std::string_view> command) {
+  ++count;
+  words += command.size();
+  append_resp_word(keys, lock);
+  append_resp_word(keys, other);
+  for (const std::string_view word : command) {
+    append_resp_word(commands, word);
+  }
+}
+
+std::string RedlockTurn::call(const Said& said, bool in_full, bool young) const {
+  std::string call;
+  script_.append_call(call, 1 + 2 * said.count, kRedlockHead + said.words, in_full);
+  append_resp_word(call, self_);
+  call += said.keys;
+  append_resp_word(call, max_ttl_);
+  append_resp_word(call, young ? kForEver : guard_);
   append_resp_word(call, options_.prefix);
+  return call += said.commands;
+}
+
+std::string RedlockTurn::call_for(std::size_t node, bool in_full, base::Time now) const {
+  const bool young = nodes_[node].is_young(now);
+  return in_full || young ? call(said_, in_full, young) : usual_call_;
+}
+
+void RedlockTurn::say_acquire(Said& said, char letter, const std::string& name,
+                              const core::Acquire& asked, std::uint64_t token) const {
+  const std::string key = options_.key(name);
+  const std::string ttl = std::to_string(in_milliseconds(asked.ttl));
+  const std::string number = std::to_string(token);
+  const auto window = std::chrono::duration_cast<std::chrono::microseconds>(asked.window).count();
+  said.add(key, other_key(letter == 'A' ? kRedlockTokens : kRedlockWaiters, key),
+           {std::string_view{&letter, 1},
+            asked.queue ? std::to_string(std::max<std::int64_t>(window, 1)) : "",
+            owner_of(asked.id) + '-' + std::string{bytes_of(asked.session)} + ttl + '|',
+            '|' + number + '|' + party_, ttl, number});
+}
+
+void RedlockTurn::say_with(Said& said, char letter, const std::string& name,
+                           std::string_view word) const {
+  const std::string key = options_.key(name);
+  said.add(key, other_key(kRedlockWaiters, key), {std::string_view{&letter, 1}, word});
+}
+
+void RedlockTurn::say_written(Said& said, const std::string& name, const core::RequestId& id,
+                              std::uint64_t token) const {
+  const std::string key = options_.key(name);
+  said.add(key, other_key(kRedlockWaiters, key), {"W", owner_of(id), std::to_string(token)});
+}
+
+// `key` as RedisOptions::key() spells it, behind the prefix.
+std::string RedlockTurn::other_key(std::string_view what, const std::string& key) const {
+  return options_.prefix + std::string{what} + key;
+}
+
+void RedlockTurn::say(const Item& item, const std::string& name) {
+  if (const auto* acquire = std::get_if<core::Acquire>(&item.sent)) {
+    if (item.step == Step::write) {
+      say_written(said_, name, acquire->id, item.token);
+    } else {
+      say_acquire(said_, 'A', name, *acquire, item.token);
+    }
+  } else if (const auto* renew = std::get_if<core::Renew>(&item.sent)) {
+    say_acquire(said_, 'N', name, held_.at(renew->id), 0);
+  } else if (const auto* release = std::get_if<core::Release>(&item.sent)) {
+    say_with(said_, 'R', name, owner_of(release->id));
+  } else if (const auto* poll = std::get_if<core::Poll>(&item.sent)) {
+    say_with(said_, 'P', name, owner_of(poll->id));
+  } else if (const auto* revoke = std::get_if<core::Revoke>(&item.sent)) {
+    say_with(said_, 'V', name, revoke->now ? "!" : "");
+  }
 }
 
 void RedlockTurn::compose() {
   said_ = {};
   const Step step = phase_ == Phase::writing ? Step::write : Step::ask;
   for (std::size_t i = 0; i < items_.size(); ++i) {
-    const Item& item = items_[i];
-    if (item.step != step) {
-      continue;
+    if (items_[i].step == step) {
+      say(items_[i], batch_[i].name);
     }
-    ++said_.count;
-    append_resp_word(said_.keys, options_.key(batch_[i].name));
-    std::string packed;
-    if (step == Step::write) {
-      packed = written(std::get<core::Acquire>(item.sent).id, item.token);
-    } else if (const auto* renew = std::get_if<core::Renew>(&item.sent)) {
-      append_packed(packed, held_.at(renew->id));
-      packed.front() = 'N';
-    } else {
-      append_packed(packed, item.sent);
-      if (const auto* acquire = std::get_if<core::Acquire>(&item.sent)) {
-        append_proposal(packed, item.token, acquire->ttl);
-      }
-    }
-    append_resp_word(said_.commands, packed);
+  }
+  usual_call_ = call(said_, false, false);
+}
+
+// Everywhere; nobody waits for the answers. One call, however much it is: what a node owes us
+// says how far it is behind.
+void RedlockTurn::send_what_is_told() {
+  const Said told = std::exchange(told_, {});
+  if (told.count > 0) {
+    nodes_.tell(call(told, false, false));
   }
 }
 
-std::string RedlockTurn::call_for(std::size_t node, bool in_full, base::Time now) const {
-  std::string call;
-  script_.append_call(call, said_.count, kRedlockHead + said_.count, in_full);
-  call += said_.keys;
-  append_head(call, nodes_[node].is_young(now) ? "1" : "0");
-  return call + said_.commands;
-}
-
-// Everywhere; nobody waits for the answers.
-void RedlockTurn::tell(std::size_t index, std::string_view packed) {
-  std::string call;
-  script_.append_call(call, 1, kRedlockHead + 1, false);
-  append_resp_word(call, options_.key(batch_[index].name));
-  append_head(call, "0");
-  append_resp_word(call, packed);
-  nodes_.tell(call);
-}
-
-// Also where we were refused or heard nothing.
+// Also where we were refused or heard nothing. With whatever else is to be told when the round
+// is over.
 void RedlockTurn::let_go(std::size_t index, const core::RequestId& id) {
-  tell(index, 'F' + std::string{bytes_of(id)});
+  say_with(told_, 'F', batch_[index].name, owner_of(id));
 }
 
 }  // namespace holdfast::engines

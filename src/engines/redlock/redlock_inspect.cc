@@ -18,7 +18,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::string_view kOwnKeys = "holdfast:token:";
 constexpr std::int64_t kMostSkew = 1'000'000;  // microseconds
 
 std::string words(std::initializer_list<std::string_view> all) {
@@ -44,6 +43,14 @@ std::string_view take_part(std::string_view& text) {
   return part;
 }
 
+// As TIME has it: seconds.us
+core::Duration moment(std::string_view text) {
+  const std::size_t dot = std::min(text.find('.'), text.size());
+  const std::string_view micros = text.substr(std::min(dot + 1, text.size()));
+  return std::chrono::seconds{number(text.substr(0, dot))} +
+         std::chrono::microseconds{number(micros)};
+}
+
 // "hf1:" id flag session ttl|since|token|who
 HolderInfo holder_from(std::string_view stored, std::int64_t pttl, core::Duration now) {
   constexpr std::size_t kHead = 4 + 16 + 1 + 16;
@@ -56,7 +63,7 @@ HolderInfo holder_from(std::string_view stored, std::int64_t pttl, core::Duratio
   holder.revoked = stored[20] == 'r';
   stored.remove_prefix(kHead);
   take_part(stored);
-  const auto since = std::chrono::microseconds{number(take_part(stored))};
+  const core::Duration since = moment(take_part(stored));
   holder.held_for = std::max(now - since, core::Duration::zero());
   holder.token = number(take_part(stored));
   holder.party = unpack_party(stored);
@@ -109,7 +116,8 @@ Result<std::vector<std::string>> RedlockEngine::keys_of(std::size_t node, std::s
     cursor = page->items[0].text;
     for (const RespValue& each : page->items[1].items) {
       std::string name;
-      if (spelling.name_of(each.text, name) && !name.starts_with(kOwnKeys)) {
+      if (spelling.name_of(each.text, name) && !name.starts_with(kRedlockTokens) &&
+          name != kRedlockSelf) {
         names.push_back(std::move(name));
       }
     }

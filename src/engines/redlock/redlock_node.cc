@@ -1,14 +1,24 @@
 #include "engines/redlock/redlock_node.h"
 
+#include <poll.h>
+
+#include <algorithm>
 #include <charconv>
 #include <chrono>
-#include <cstring>
 #include <utility>
 
 #include "core/quorum.h"
 #include "engines/redlock/redlock_script.h"
 
 namespace holdfast::engines {
+
+std::string_view redlock_text(const RespValue& reply) {
+  if (reply.is_error()) {
+    return {};
+  }
+  return reply.items.empty() ? std::string_view{reply.text} : reply.items.front().text;
+}
+
 namespace {
 
 using namespace std::chrono_literals;
@@ -30,13 +40,14 @@ std::uint64_t number_after(std::string_view word, const std::string& info) {
 
 // As the script's reply begins.
 std::uint64_t clock_in(const RespValue& reply) {
-  double micros = 0;
-  if (!reply.items.empty() && reply.items[0].text.size() >= kRedlockClock) {
-    std::memcpy(&micros, reply.items[0].text.data(), sizeof micros);
-  }
-  return micros >= 1 && micros <= static_cast<double>(core::kMaxToken)
-             ? static_cast<std::uint64_t>(micros)
-             : 0;
+  const std::string_view said = redlock_text(reply);
+  std::uint64_t seconds = 0;
+  std::uint64_t micros = 0;
+  const char* const end = said.data() + said.size();
+  const auto [dot, wrong] = std::from_chars(said.data(), end, seconds);
+  const bool good = wrong == std::errc{} && dot != end && seconds < core::kMaxToken / 1'000'000 &&
+                    std::from_chars(dot + 1, end, micros).ec == std::errc{};
+  return good && micros < 1'000'000 ? seconds * 1'000'000 + micros : 0;
 }
 
 }  // namespace
@@ -60,30 +71,53 @@ void RedlockNode::lose(std::vector<Answer>& answers, const Error& error) {
   }
 }
 
+RedlockNode::Stage RedlockNode::stage() const {
+  const RedisLink& link = connector_.link();
+  const bool clogged = connector_.is_ready() && (connector_.wait().events & POLLOUT) != 0;
+  return {link.sockets(), link.state(), introduced_, clogged};
+}
+
+bool RedlockNode::is_overdue(base::Time now) const {
+  const bool waits = !introduced_ || !asked_.empty();
+  const base::Time since = introduced_ && waits ? std::max(asked_.front().at, moved_) : moved_;
+  return waits && now - since > patience_;
+}
+
 void RedlockNode::advance(short ready, std::vector<Answer>& answers) {
   const base::Time now = base::BootClock::now();
   if (connector_.is_closed()) {
     if (now < next_try_) {
       return;
     }
-    began_ = now;
-    ++connection_;
+    moved_ = now;
   }
-  if (auto moved = connector_.advance(ready); !moved) {
+  // Between turns nobody reads: the answer may have been there for long.
+  const bool looks = connector_.link().state() > RedisLink::State::connecting && is_overdue(now);
+  if (auto moved = connector_.advance(looks ? POLLIN : ready); !moved) {
     lose(answers, moved.error());
     return;
   }
-  const base::Time since = !introduced_ ? began_ : asked_.empty() ? now : asked_.front().at;
-  if (now - since > patience_ || asked_.size() > kMostOwed) {
-    lose(answers, {ErrorCode::unavailable, "it does not answer", std::nullopt});
+  take_answers(now, answers);
+  if (connector_.is_closed()) {
     return;
   }
+  if (const Stage now_at = stage(); now_at != reached_) {
+    reached_ = now_at;
+    moved_ = now;
+  }
+  if (is_overdue(now) || asked_.size() > kMostOwed) {
+    lose(answers, {ErrorCode::unavailable, "it does not answer", std::nullopt});
+  }
+}
+
+void RedlockNode::take_answers(base::Time now, std::vector<Answer>& answers) {
   if (!connector_.is_ready()) {
     return;
   }
   if (!asked_age_) {
     asked_age_ = now;
     append_resp_command(connector_.link().out(), "INFO", "server");
+    teach();  // now: a node that is never among the first to answer would never learn it
     if (auto moved = connector_.advance(0); !moved) {
       lose(answers, moved.error());
       return;
@@ -114,6 +148,12 @@ void RedlockNode::introduce(const RespValue& info, std::vector<Answer>& answers)
 void RedlockNode::ask(std::uint64_t tag, std::string_view call) {
   connector_.link().out() += call;
   asked_.push_back({tag, base::BootClock::now()});
+}
+
+void RedlockNode::teach() {
+  std::string call;
+  append_resp_command(call, "SCRIPT", "LOAD", kRedlockScript);
+  ask(0, call);
 }
 
 engine::Conversation::Wait RedlockNode::wait() const {

@@ -11,6 +11,9 @@
 
 namespace holdfast::engines {
 
+// What the script says, without what was refused.
+std::string_view redlock_text(const RespValue& reply);
+
 // One of the servers. Calls are answered in order, each at its own time or
 // never; nobody waits for a slow one. Not thread-safe.
 class RedlockNode {
@@ -29,31 +32,45 @@ class RedlockNode {
   void advance(short ready, std::vector<Answer>& answers);
   engine::Conversation::Wait wait() const;
 
-  std::uint64_t connection() const noexcept { return connection_; }  // which, so far
+  std::uint64_t socket() const noexcept { return connector_.link().sockets(); }  // which, so far
   bool is_ready() const noexcept { return introduced_ && connector_.is_ready(); }
   // May have forgotten leases that still run, because it was started lately.
   bool is_young(base::Time now) const noexcept { return now < grown_up_; }
 
   // Only when ready.
   void ask(std::uint64_t tag, std::string_view call);
+  // The script, which it does not know any more; the answer has the tag 0.
+  void teach();
 
   const std::string& trouble() const noexcept { return trouble_; }
   const RedisAddress& address() const noexcept { return address_; }
 
  private:
   void lose(std::vector<Answer>& answers, const Error& error);
+  void take_answers(base::Time now, std::vector<Answer>& answers);
   void introduce(const RespValue& info, std::vector<Answer>& answers);
 
   const RedisAddress address_;
   const base::Duration guard_;
   const base::Duration patience_;
   RedisConnector connector_;
-  std::uint64_t connection_ = 0;
   bool introduced_ = false;  // it has told its age
   std::optional<base::Time> asked_age_;
   base::Time grown_up_{};
   base::Time next_try_{};
-  base::Time began_{};
+  // How far it has come. It is given up when that stays the same for too long.
+  struct Stage {
+    std::uint64_t socket = 0;
+    RedisLink::State state = RedisLink::State::closed;
+    bool introduced = false;
+    bool clogged = false;  // not all that was said could be sent
+    bool operator==(const Stage&) const = default;
+  };
+  Stage stage() const;
+  bool is_overdue(base::Time now) const;
+
+  Stage reached_;
+  base::Time moved_{};  // when it came there
   struct Question {
     std::uint64_t tag;
     base::Time at;

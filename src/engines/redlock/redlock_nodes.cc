@@ -27,7 +27,7 @@ std::size_t RedlockNodes::ready() const noexcept {
 void RedlockNodes::watch() {
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     const auto wait = nodes_[i]->wait();
-    const Watched wanted{nodes_[i]->connection(), wait.fd, wait.events};
+    const Watched wanted{nodes_[i]->socket(), wait.fd, wait.events};
     if (wanted == watched_[i]) {
       continue;
     }

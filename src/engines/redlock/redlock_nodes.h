@@ -32,7 +32,7 @@ class RedlockNodes {
 
  private:
   struct Watched {
-    std::uint64_t connection = 0;
+    std::uint64_t socket = 0;
     int fd = -1;
     short events = 0;
     bool operator==(const Watched&) const = default;

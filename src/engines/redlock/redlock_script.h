@@ -8,141 +8,139 @@ namespace holdfast::engines {
 // What one node does. A lock is a text with an expiry, as SET NX PX makes it,
 // so that the Redlocks of other languages and ours exclude each other:
 //   hf1: id(16) flag session(16) ttl | since | token | who
-// KEYS[i] is the lock of ARGV[kRedlockHead + i]: commands as for the other
-// scripts, and
-//   A acquire token(16) last(16) ms   the counter is set to the last of the
-//                  proposed block at once, if the token is above all that was
-//                  handed out and above the clock: count 1. As texts, because
-//                  to print a number takes Lua as long as half a command
-//   W id token     raise the name's counter, and remember the token
-//   F id           release, but go on waiting
-//   N acquire      renew; where the node has lost it, take it anew (which does
-//                  not count for this renewal: status `done`)
-//   ARGV[1] max_ttl in ms   ARGV[2] who   ARGV[3] 1: the set is new
-//   ARGV[4] 1: the client knows that the node is young   ARGV[5] prefix
+// A counter is the token that was handed out last: of the block that begins there.
+//
+//   KEYS[1] what the node knows of itself: since when it has its data (16 digits), max_ttl
+//   and for each command the lock, and its counter (A) or the list of those who wait
+//   ARGV[1] max_ttl in ms   ARGV[2] for how long a node is young, in us; 0: the set is new
+//   ARGV[3] prefix   and for each command its letter and
+//   A acquire   window or nothing, the text as it is before `since` and after it, ttl in ms,
+//               proposal: taken if it is above all that was handed out and above the clock
+//   N renew     as A; where the node has lost it, take it anew (which does not count for this
+//               renewal: status `done`)
+//   W written   hf1:id token     raise the name's counter, and remember the token
+//   R P         hf1:id           release, look
+//   F           hf1:id           release, but go on waiting
+//   V revoke    ! or nothing
+// Numbers are texts: to print one takes Lua as long as half a command.
 // Failures: count 2: the node is young; 3: it has another max_ttl; 4: the
 // holder is another program.
-// The reply: the node's clock and the outcomes in one text, then what was refused.
+// The reply: the node's clock, as seconds.us|, and what became of each command: a letter (t: taken
+// with the proposal, r: released) or a packed outcome. If any was refused, a list of that text and
+// the reasons.
 // Who is let in next is told on a channel of its own: prefix, this, session.
 inline constexpr std::string_view kRedlockBells = "holdfast:bell:";
-inline constexpr int kRedlockHead = 5;
-inline constexpr std::size_t kRedlockClock = 8;  // bytes, before the outcomes
+inline constexpr std::string_view kRedlockSelf = "holdfast:redlock";
+inline constexpr std::string_view kRedlockTokens = "holdfast:token:";
+inline constexpr std::string_view kRedlockWaiters = "holdfast:waiters:";
+inline constexpr std::size_t kRedlockHead = 3;
+inline constexpr char kTookIt = 't';
+inline constexpr char kGaveBack = 'r';
 inline constexpr int kTookProposal = 1;
 inline constexpr int kYoungNode = 2;
 inline constexpr int kOtherMaxTtl = 3;
 inline constexpr int kForeignHolder = 4;
 inline constexpr std::string_view kRedlockScript = R"lua(
-local GRANTED, BUSY, RENEWED, RELEASED, DONE, NOT_HELD, REVOKED, FAILED = 0, 2, 3, 4, 5, 6, 7, 9
-local call, pcall, max, format, pack = redis.call, redis.pcall, math.max, string.format, struct.pack
-local time = call('TIME')
+local call, pcall = redis.call, redis.pcall
+local time, seen = call('TIME'), call('MGET', unpack(KEYS))
 local now = time[1] * 1000000 + time[2]
-local since = time[1] .. ('00000' .. time[2]):sub(-6)
-local max_ttl, who, prefix = tonumber(ARGV[1]), ARGV[2], ARGV[5]
+local self = seen[1]
+local said, refused = {time[1], '.', time[2], '|'}, nil
+local at, word = 1, 4  -- which command, and its first word
+
+-- What is usual comes first, and what only others need is not even made before: locks that are
+-- free, and releases that nobody waits for. seen[key]: what became of it since it was looked at.
+if self and self:sub(17) == ARGV[1] and now >= self:sub(1, 16) + ARGV[2] then
+  while 2 * at < #KEYS do
+    local key, other, letter = KEYS[2 * at], KEYS[2 * at + 1], ARGV[word]
+    if letter == 'A' then
+      local text = ARGV[word + 2] .. time[1] .. '.' .. time[2] .. ARGV[word + 3]
+      local taken = pcall('SET', key, text, 'NX', 'PX', ARGV[word + 4])
+      if not taken or taken.err then break end
+      seen[key] = text
+      local token = ARGV[word + 5]
+      local ahead, last = token - now, seen[other] or seen[2 * at + 1]
+      if ahead < 0 or last and token - last < 64 then break end
+      local life = ahead < 20000 and '21' or math.ceil(ahead / 1000) + 1
+      if pcall('SET', other, token, 'PX', life).err then break end
+      seen[other] = token
+      said[4 + at] = 't'
+      word = word + 6
+    elseif letter == 'R' then
+      local text = seen[key]
+      if text == nil then text = seen[2 * at] end
+      if not text or text:sub(1, 20) ~= ARGV[word + 1] or call('EXISTS', other) == 1 then break end
+      if pcall('DEL', key) ~= 1 then break end
+      seen[key] = false
+      said[4 + at] = 'r'
+      word = word + 2
+    else
+      break
+    end
+    at = at + 1
+  end
+  if 2 * at > #KEYS then return table.concat(said) end
+end
+
+local GRANTED, BUSY, RENEWED, RELEASED, DONE, NOT_HELD, REVOKED, FAILED = 0, 2, 3, 4, 5, 6, 7, 9
+local max, format, pack = math.max, string.format, struct.pack
+local max_ttl, guard, prefix = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3]
 local tokens, waiters = prefix .. 'holdfast:token:', prefix .. 'holdfast:waiters:'
+local WORDS = {A = 6, N = 6, W = 3}
 
 local function outcome(status, left, token, count)
   return pack('<BBI4I4ddd', status, 0, 0, count or 0, token or 0, left or 0, 0)
 end
+local function error_of(result) return type(result) == 'table' and result.err or nil end
+local function milliseconds(micros) return max(math.ceil(micros / 1000), 1) end
 
--- A node that does not know this has lost its data, or is new.
-local config = prefix .. 'holdfast:redlock'
-local known = call('HMGET', config, 'max_ttl', 'born')
+-- A node that does not know this has lost its data, or is new. It was a hash once.
 local failed
-if not known[1] then
-  local born = ARGV[3] == '1' and '0' or since
-  local made = pcall('HSET', config, 'max_ttl', ARGV[1], 'born', born)
-  failed = type(made) == 'table' and made.err
-  known = {ARGV[1], born}
+if not self then
+  local once = pcall('HMGET', KEYS[1], 'max_ttl', 'born')
+  local born = once[1] and once[2] or guard == 0 and 0 or now
+  self = format('%016.0f', born) .. (once[1] or ARGV[1])
+  failed = error_of(pcall('SET', KEYS[1], self))
 end
-local guard = (max_ttl + max_ttl / 100 + 2) * 1000
-local young = ARGV[3] ~= '1' and (ARGV[4] == '1' or now < tonumber(known[2]) + guard)
-local other = known[1] ~= ARGV[1]
+local young = now < self:sub(1, 16) + guard
+local theirs = self:sub(17)
 
--- False if somebody has it.
-local function take(key, id, session, ms, token)
-  local text = 'hf1:' .. id .. '-' .. session .. ms .. '|' .. since .. '|' .. token .. '|' .. who
-  return pcall('SET', key, text, 'NX', 'PX', ms)
-end
 local function find(key)
   local stored = pcall('GET', key)
   if type(stored) == 'table' then return nil, stored.err end
   return stored
 end
-local function mine(stored, id) return stored:sub(5, 20) == id and stored:sub(1, 4) == 'hf1:' end
-
--- What was handed out last. Where that has run out, the clock is beyond it.
-local function candidate(key)
-  local counter = call('GET', tokens .. key)
-  return max((counter and tonumber(counter) or 0) + 1, now)
-end
-local function raise(key, last, text, how)
-  local ms = last - now < 20000 and '21' or math.ceil((last - now) / 1000) + 1
-  return pcall('SET', tokens .. key, text, 'PX', ms, how)
-end
-
--- nil: somebody has it.
-local function take_if_free(key, words)
-  local token, last, ms = words:sub(60, 75), words:sub(76, 91), words:sub(92)
-  local taken = take(key, words:sub(2, 17), words:sub(18, 33), ms, token)
-  if not taken then return nil end
-  if taken.err then return nil, taken.err end
-  local proposal = tonumber(token)
-  if proposal >= now then
-    local set = raise(key, proposal + 63, last, 'NX')
-    if not set and proposal >= candidate(key) then set = raise(key, proposal + 63, last, 'XX') end
-    if set and not set.err then return outcome(GRANTED, ms * 1000, proposal, 1) end
-  end
-  return outcome(GRANTED, ms * 1000, candidate(key))
-end
+local function mine(stored, owner) return stored:sub(1, 20) == owner end
+local function revoked(stored) return stored:sub(21, 21) == 'r' end
 local function left_of(key)
   local pttl = call('PTTL', key)
   return (pttl < 0 and max_ttl or pttl) * 1000
 end
-local function give_back(key, words)
-  local stored, err = find(key)
-  if err then return nil, err end
-  if not stored then return outcome(NOT_HELD) end
-  if not mine(stored, words:sub(2, 17)) then return outcome(BUSY, left_of(key)) end
-  local gone = pcall('DEL', key)
-  if gone ~= 1 then return nil, gone.err end
-  return outcome(RELEASED)
+
+-- What was handed out last. Where that has run out, the clock is beyond it.
+local function candidate(key)
+  local counter = call('GET', tokens .. key)
+  return max(counter and counter + 64 or 1, now)
+end
+local function raise(key, token)
+  return error_of(pcall('SET', tokens .. key, token, 'PX', milliseconds(token + 63 - now) + 1))
 end
 
-local outcomes, reply, at = {}, {''}, 1
-local function answer(result, err)
-  outcomes[at] = result or outcome(FAILED)
-  reply[1 + at] = err or ''
-  at = at + 1
+-- False if somebody has it.
+local function take(key)
+  local text = ARGV[word + 2] .. time[1] .. '.' .. time[2] .. ARGV[word + 3]
+  return pcall('SET', key, text, 'NX', 'PX', ARGV[word + 4])
 end
 
--- What is usual comes first, so that it does not pay for what is defined below: locks that are
--- free, and releases that nobody waits for.
-while at <= #KEYS and not (young or other or failed) do
-  local key, words = KEYS[at], ARGV[5 + at]
-  local letter = words:sub(1, 1)
-  local result, err
-  if letter == 'A' then
-    result, err = take_if_free(key, words)
-  elseif letter == 'R' and call('EXISTS', waiters .. key) == 0 then
-    result, err = give_back(key, words)
-  end
-  if not result and not err then break end
-  answer(result, err)
-end
-reply[1] = pack('<d', now) .. table.concat(outcomes)
-if at > #KEYS then return reply end
-
-local function error_of(result) return type(result) == 'table' and result.err or nil end
-local function milliseconds(micros) return max(math.floor(micros / 1000), 1) end
-local function revoked(stored) return stored:sub(21, 21) == 'r' end
-
-local function no_longer_waits(key, id)
+local function no_longer_waits(key, owner)
+  local id = owner:sub(5)
   if pcall('ZREM', waiters .. key, id) == 1 then
     pcall('HDEL', waiters .. key .. ':who', id, 'bell:' .. id)
   end
 end
-local function waits(key, id, session, window)
-  local list = waiters .. key
+local function waits(key, window)
+  local list, id, session = waiters .. key, ARGV[word + 2]:sub(5, 20), ARGV[word + 2]:sub(22, 37)
+  local who = ARGV[word + 3]:match('^|%d+|(.*)$')
   pcall('ZADD', list, format('%.0f', now + window), id)
   pcall('HSETNX', list .. ':who', id, format('%.0f', now) .. '|' .. who)
   pcall('HSETNX', list .. ':who', 'bell:' .. id, session)
@@ -166,78 +164,86 @@ local function tell_the_first(key)
   end
 end
 
-local on = {F = give_back}
+local on = {}
 
-function on.A(key, words)
+function on.A(key, window)
   if young then return outcome(FAILED, 0, 0, 2) end
-  local result, err = take_if_free(key, words)
-  if result or err then return result, err end
-  local id, session, mode, permits, limit, ttl, window, flags =
-    struct.unpack('<c16c16BI4I4ddB', words, 2)
   local stored, err = find(key)
-  if not stored then return nil, err or 'ERR the lock comes and goes' end
-  if not mine(stored, id) then
-    if flags % 2 == 1 then waits(key, id, session, window) end
+  if err then return nil, err end
+  if not stored then
+    err = error_of(take(key))
+    if err then return nil, err end
+    local token, next_one = ARGV[word + 5], candidate(key)
+    if tonumber(token) >= next_one and not raise(key, token) then return 't' end
+    return outcome(GRANTED, ARGV[word + 4] * 1000, next_one)
+  end
+  if not mine(stored, ARGV[word + 2]:sub(1, 20)) then
+    if window ~= '' then waits(key, tonumber(window)) end
     return outcome(BUSY, left_of(key), candidate(key))
   end
-  if revoked(stored) then return outcome(REVOKED, left_of(key)) end
-  return outcome(GRANTED, left_of(key), candidate(key))
+  return outcome(revoked(stored) and REVOKED or GRANTED, left_of(key), candidate(key))
 end
 
-function on.W(key, words)
-  local id, token = struct.unpack('<c16d', words, 2)
-  no_longer_waits(key, id)
+function on.W(key, owner)
+  no_longer_waits(key, owner)
   local stored, err = find(key)
   if err then return nil, err end
-  if not stored or not mine(stored, id) then return outcome(NOT_HELD) end
+  if not stored or not mine(stored, owner) then return outcome(NOT_HELD) end
+  local token = ARGV[word + 2]
   if token + 64 > candidate(key) then
-    local last = format('%.0f', token + 63)
-    local set = raise(key, token + 63, last, 'NX') or raise(key, token + 63, last, 'XX')
-    if set.err then return nil, set.err end
+    err = raise(key, token)
+    if err then return nil, err end
   end
-  local head, tail = stored:match('^(hf1:' .. ('.'):rep(33) .. '%d+|%d+|)%d+(|.*)$')
-  err = error_of(pcall('SET', key, head .. format('%.0f', token) .. tail, 'KEEPTTL'))
+  local head, tail = stored:match('^(hf1:' .. ('.'):rep(33) .. '%d+|[%d.]+|)%d+(|.*)$')
+  err = error_of(pcall('SET', key, head .. token .. tail, 'KEEPTTL'))
   if err then return nil, err end
-  return outcome(GRANTED, left_of(key), token)
+  return outcome(GRANTED, left_of(key), tonumber(token))
 end
 
-function on.N(key, words)
-  local id, session, mode, permits, limit, ttl = struct.unpack('<c16c16BI4I4d', words, 2)
+function on.N(key)
   local stored, err = find(key)
   if err then return nil, err end
-  local ms = milliseconds(ttl)
   if not stored then
-    if not young then take(key, id, session, ms, 0) end
+    if not young then take(key) end
     return outcome(young and NOT_HELD or DONE)
   end
-  if not mine(stored, id) then return outcome(BUSY, left_of(key)) end
+  if not mine(stored, ARGV[word + 2]:sub(1, 20)) then return outcome(BUSY, left_of(key)) end
   if revoked(stored) then return outcome(REVOKED, left_of(key)) end
-  err = error_of(pcall('PEXPIRE', key, ms))
+  err = error_of(pcall('PEXPIRE', key, ARGV[word + 4]))
   if err then return nil, err end
-  return outcome(RENEWED, ms * 1000)
+  return outcome(RENEWED, ARGV[word + 4] * 1000)
 end
 
-function on.P(key, words)
+function on.P(key, owner)
   local stored, err = find(key)
   if err then return nil, err end
   if not stored then return outcome(NOT_HELD) end
-  if not mine(stored, words:sub(2, 17)) then return outcome(BUSY, left_of(key)) end
+  if not mine(stored, owner) then return outcome(BUSY, left_of(key)) end
   return outcome(revoked(stored) and REVOKED or GRANTED, left_of(key))
 end
-on.H = on.P
 
-function on.R(key, words)
-  no_longer_waits(key, words:sub(2, 17))
-  local result, err = give_back(key, words)
-  if result and result:byte(1) == RELEASED then tell_the_first(key) end
+function on.F(key, owner)
+  local stored, err = find(key)
+  if err then return nil, err end
+  if not stored then return outcome(NOT_HELD) end
+  if not mine(stored, owner) then return outcome(BUSY, left_of(key)) end
+  local gone = pcall('DEL', key)
+  if gone ~= 1 then return nil, gone.err end
+  return 'r'
+end
+
+function on.R(key, owner)
+  no_longer_waits(key, owner)
+  local result, err = on.F(key, owner)
+  if result == 'r' then tell_the_first(key) end
   return result, err
 end
 
-function on.V(key, words)
+function on.V(key, how)
   local stored, err = find(key)
   if err then return nil, err end
   if not stored then return outcome(NOT_HELD) end
-  if words:sub(2) == '!' then
+  if how == '!' then
     err = error_of(pcall('DEL', key))
     if not err then tell_the_first(key) end
   elseif stored:sub(1, 4) == 'hf1:' then
@@ -249,16 +255,25 @@ function on.V(key, words)
   return outcome(RELEASED)
 end
 
-while at <= #KEYS do
-  if other then
-    answer(outcome(FAILED, tonumber(known[1]) * 1000, 0, 3))
-  elseif failed then
-    answer(nil, failed)
-  else
-    answer(on[ARGV[5 + at]:sub(1, 1)](KEYS[at], ARGV[5 + at]))
+while 2 * at < #KEYS do
+  local letter, result, err = ARGV[word], nil, failed
+  if theirs ~= ARGV[1] then
+    result = outcome(FAILED, tonumber(theirs) * 1000, 0, 3)
+  elseif not failed then
+    result, err = on[letter](KEYS[2 * at], ARGV[word + 1])
   end
+  said[4 + at] = result or outcome(FAILED)
+  if err then
+    refused = refused or {}
+    refused[at] = err
+  end
+  word = word + (WORDS[letter] or 2)
+  at = at + 1
 end
-reply[1] = pack('<d', now) .. table.concat(outcomes)
+local text = table.concat(said)
+if not refused then return text end
+local reply = {text}
+for i = 1, at - 1 do reply[1 + i] = refused[i] or '' end
 return reply
 )lua";
 

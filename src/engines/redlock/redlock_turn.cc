@@ -33,6 +33,12 @@ const core::Acquire* asks_for(const core::Operation& operation) {
   return std::get_if<core::Acquire>(&operation);
 }
 
+std::chrono::microseconds guard_of(const RedlockOptions& options) {
+  return std::chrono::ceil<std::chrono::microseconds>(
+      options.first_start ? base::Duration::zero()
+                          : options.max_ttl + core::quorum_drift(options.max_ttl));
+}
+
 Kind kind_of(const core::Outcome& said) {
   switch (said.status) {
     case Status::granted:
@@ -58,6 +64,9 @@ RedlockTurn::RedlockTurn(const RedlockOptions& options, const engine::EngineOpti
       client_{client},
       script_{kRedlockScript},
       party_{pack_party(client.party)},
+      self_{options.prefix + std::string{kRedlockSelf}},
+      max_ttl_{std::to_string(in_milliseconds(options.max_ttl))},
+      guard_{std::to_string(guard_of(options).count())},
       nodes_{std::move(nodes)},
       hints_{hints},
       proposals_{nodes_.size()} {}
@@ -70,6 +79,12 @@ std::optional<Error> RedlockTurn::objection(const core::Command& command) const 
     return wrong->error;
   }
   const core::Acquire* asked = asks_for(command.operation);
+  if (const auto& wish = command.operation; std::holds_alternative<core::Upgrade>(wish) ||
+                                            std::holds_alternative<core::Downgrade>(wish) ||
+                                            std::holds_alternative<core::Transfer>(wish)) {
+    return Error{ErrorCode::unsupported, "a majority of votes cannot change what it has granted",
+                 std::nullopt};
+  }
   if (std::holds_alternative<core::Resize>(command.operation) ||
       (asked != nullptr && asked->shape.mode != Mode::exclusive)) {
     return Error{ErrorCode::unsupported,
@@ -180,34 +195,57 @@ void RedlockTurn::on_answer(std::size_t node, const RedlockNode::Answer& answer,
   if (answer.clock != 0) {
     proposals_.note(node, answer.clock, answer.asked, now);
   }
+  const RespValue* reply = answer.reply ? &*answer.reply : nullptr;
+  const bool knows = reply == nullptr || !reply->is_error() || !reply->text.starts_with("NOSCRIPT");
   if (answer.tag != tag_ || (phase_ != Phase::asking && phase_ != Phase::writing)) {
+    if (!knows) {
+      nodes_[node].teach();
+    }
     return;  // too late
   }
-  const RespValue* reply = answer.reply ? &*answer.reply : nullptr;
-  if (reply != nullptr && reply->is_error() && reply->text.starts_with("NOSCRIPT")) {
+  if (!knows) {
     nodes_[node].ask(tag_, call_for(node, true, now));
     std::vector<RedlockNode::Answer> more;
     nodes_[node].advance(0, more);
     return;
   }
   const Step step = phase_ == Phase::writing ? Step::write : Step::ask;
-  std::string_view packed =
-      reply == nullptr || reply->items.empty() ? "" : std::string_view{reply->items[0].text};
-  packed.remove_prefix(std::min(packed.size(), kRedlockClock));
+  std::string_view said = reply == nullptr ? std::string_view{} : redlock_text(*reply);
+  said.remove_prefix(std::min(said.size(), said.find('|')));  // the clock
+  said.remove_prefix(std::min<std::size_t>(said.size(), 1));
   std::size_t at = 0;
   for (Item& item : items_) {
     if (item.step != step) {
       continue;
     }
-    core::Outcome said;  // failed
     std::string refusal = reply != nullptr && reply->is_error() ? reply->text : "";
-    if (packed.size() >= (at + 1) * kPackedOutcome) {
-      said = unpack_outcome(packed.substr(at * kPackedOutcome, kPackedOutcome));
-      refusal = at + 1 < reply->items.size() ? reply->items[at + 1].text : "";
+    if (!said.empty() && ++at < reply->items.size()) {
+      refusal = reply->items[at].text;
     }
-    take(node, item, said, refusal);
-    ++at;
+    take(node, item, outcome_of(item, said), refusal);
   }
+}
+
+// Takes it from what the node said.
+core::Outcome RedlockTurn::outcome_of(const Item& item, std::string_view& said) {
+  core::Outcome outcome;  // failed
+  const auto* acquire = std::get_if<core::Acquire>(&item.sent);
+  if (said.starts_with(kTookIt) && acquire != nullptr) {
+    outcome = {.status = Status::granted,
+               .token = item.token,
+               .lease_for = std::chrono::milliseconds{in_milliseconds(acquire->ttl)},
+               .count = kTookProposal};
+    said.remove_prefix(1);
+  } else if (said.starts_with(kGaveBack)) {
+    outcome.status = Status::released;
+    said.remove_prefix(1);
+  } else if (said.size() >= kPackedOutcome) {
+    outcome = unpack_outcome(said.substr(0, kPackedOutcome));
+    said.remove_prefix(kPackedOutcome);
+  } else {
+    said = {};
+  }
+  return outcome;
 }
 
 void RedlockTurn::take(std::size_t node, Item& item, const core::Outcome& said,
@@ -271,10 +309,10 @@ std::optional<engine::Conversation::Wait> RedlockTurn::advance(short) {
     silence_the_rest();
     after_writing(now);
   }
+  nodes_.watch();  // at the end as well: who connects is to be found by the next turn
   if (phase_ == Phase::over) {
     return std::nullopt;
   }
-  nodes_.watch();
   base::Time until = phase_ == Phase::pausing ? resume_ : round_ends_;
   for (const auto& node : nodes_) {
     if (!node->is_ready()) {
@@ -290,6 +328,7 @@ void RedlockTurn::after_asking(base::Time now) {
       judge(i, now);
     }
   }
+  send_what_is_told();
   const auto stands_at = [&](Step step) {
     return std::any_of(items_.begin(), items_.end(),
                        [&](const Item& item) { return item.step == step; });

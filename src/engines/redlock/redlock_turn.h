@@ -1,11 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -58,6 +60,7 @@ class RedlockTurn : public engine::Conversation {
   std::string call_for(std::size_t node, bool in_full, base::Time now) const;
   void pump_nodes();
   void on_answer(std::size_t node, const RedlockNode::Answer& answer, base::Time now);
+  static core::Outcome outcome_of(const Item& item, std::string_view& said);
   void take(std::size_t node, Item& item, const core::Outcome& said, const std::string& refusal);
   bool decided() const;
   void after_asking(base::Time now);
@@ -70,10 +73,29 @@ class RedlockTurn : public engine::Conversation {
   void grant(std::size_t index, const core::Acquire& asked, base::Duration validity);
   void wait_with(const core::Acquire& asked, std::uint64_t seen);
   void after_writing(base::Time now);
-  static std::string written(const core::RequestId& id, std::uint64_t token);
-  void tell(std::size_t index, std::string_view packed);
+  // Nobody waits for the answer.
   void let_go(std::size_t index, const core::RequestId& id);
-  void append_head(std::string& call, std::string_view young) const;
+  void send_what_is_told();
+
+  // Commands for a call of the script.
+  struct Said {
+    std::size_t count = 0;
+    std::size_t words = 0;
+    std::string keys;
+    std::string commands;
+    void add(std::string_view lock, std::string_view other,
+             std::initializer_list<std::string_view> command);
+  };
+  static std::int64_t in_milliseconds(core::Duration time);
+  void say(const Item& item, const std::string& name);
+  void say_acquire(Said& said, char letter, const std::string& name, const core::Acquire& asked,
+                   std::uint64_t token) const;
+  void say_written(Said& said, const std::string& name, const core::RequestId& id,
+                   std::uint64_t token) const;
+  void say_with(Said& said, char letter, const std::string& name, std::string_view word) const;
+  std::string other_key(std::string_view what, const std::string& key) const;
+  std::string call(const Said& said, bool in_full, bool young) const;
+
   Error unreachable(const Item& item) const;
   void silence_the_rest();
   base::Time timeout_for(base::Time now) const;
@@ -82,6 +104,9 @@ class RedlockTurn : public engine::Conversation {
   const engine::EngineOptions client_;
   const RedisScript script_;
   const std::string party_;
+  const std::string self_;     // where a node keeps what it knows of itself
+  const std::string max_ttl_;  // as the script wants them
+  const std::string guard_;
   RedlockNodes nodes_;
   RedlockHints& hints_;
   core::Proposals proposals_;
@@ -91,12 +116,9 @@ class RedlockTurn : public engine::Conversation {
   engine::Outcomes outcomes_;
   std::vector<Item> items_;
   Phase phase_ = Phase::over;
-  struct Said {  // the same to all nodes, in this round
-    std::size_t count = 0;
-    std::string keys;
-    std::string commands;
-  };
-  Said said_;
+  Said said_;               // to all nodes, in this round
+  std::string usual_call_;  // with it
+  Said told_;               // when the round is over
   std::uint64_t tag_ = 0;
   std::vector<bool> asked_;  // nodes that got this round's call
   base::Time deadline_{};

@@ -120,13 +120,12 @@ void RedlockTurn::judge_acquire(std::size_t index, const core::Acquire& asked, b
   Item& item = items_[index];
   switch (item.quorum.verdict()) {
     case Verdict::ours:
-      if (const auto validity = core::quorum_validity(asked.ttl, item.quorum.sent(), now);
-          !validity) {
+      if (const auto validity = item.quorum.validity(asked.ttl, now); !validity) {
         let_go(index, asked.id);
         deny(index, asked);
       } else if (item.quorum.took_proposal()) {
-        if (hopefuls_.contains(asked.id)) {
-          tell(index, written(asked.id, item.token));  // that it waits no longer
+        if (hopefuls_.contains(asked.id) || (asked.queue && item.quorum.count(Kind::others) > 0)) {
+          say_written(told_, batch_[index].name, asked.id, item.token);  // that it waits no longer
         }
         grant(index, asked, *validity);
       } else {
@@ -182,7 +181,7 @@ void RedlockTurn::after_writing(base::Time now) {
     }
     item.step = Step::over;
     const auto& asked = std::get<core::Acquire>(item.sent);
-    const auto validity = core::quorum_validity(asked.ttl, item.quorum.sent(), now);
+    const auto validity = item.quorum.validity(asked.ttl, now);
     if (item.quorum.verdict() == Verdict::ours && validity) {
       grant(i, asked, *validity);
     } else {
@@ -190,6 +189,7 @@ void RedlockTurn::after_writing(base::Time now) {
       deny(i, asked);
     }
   }
+  send_what_is_told();
   phase_ = Phase::over;
 }
 
