@@ -43,8 +43,7 @@ class Row {
   void write() { connection_.run("UPDATE bench_cold SET n=n+1 WHERE id=1"); }
   // `ring` before it is on disk.
   void write_and(const std::string& ring) {
-    connection_.run("START TRANSACTION;UPDATE bench_cold SET n=n+1 WHERE id=1;" + ring +
-                    ";COMMIT");
+    connection_.run("START TRANSACTION;UPDATE bench_cold SET n=n+1 WHERE id=1;" + ring + ";COMMIT");
   }
 
  private:
