@@ -60,10 +60,18 @@ Result<void> MysqlClerk::make_fence(std::string_view name, std::uint64_t token) 
 }
 
 Result<bool> MysqlClerk::try_to_make_fence(std::string_view name, std::uint64_t token) {
-  std::string packet;
+  std::string packet = "SHOW VARIABLES LIKE 'wsrep_on'";
   sql_.read(packet, std::span{&name, 1});
   if (auto good = run(std::move(packet)); !good) {
     return tl::unexpected{good.error()};
+  }
+  // A row that one node's transaction has locked can be written on another. Nearly always that ends
+  // the transaction, but not one whose own commit has just been certified.
+  const MysqlReply& wsrep = session_.replies().front();
+  if (wsrep.rows() > 0 && wsrep.cell(0, 1) == "ON") {
+    return fail(ErrorCode::unsupported,
+                "in a Galera cluster a transaction on one node cannot hold off a grant on another; "
+                "compare the token in the row that you write (docs/fencing.md)");
   }
   const MysqlReply& reply = session_.replies().back();
   MysqlRow row;
