@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -76,6 +77,21 @@ class MysqlHandOver : public ::testing::Test {
     ASSERT_EQ(held.status, Status::granted);
     token_ = held.token;
     ASSERT_EQ(submit(b(), "x", waiter).status, Status::queued);
+    sleeps();
+  }
+  // Until b's doorbell can be heard.
+  void sleeps() { sleeps(b(), 2); }
+  void sleeps(engine::Engine& engine, std::uint32_t session) {
+    ASSERT_TRUE(eventually([&] {
+      engine.answer_doorbell();
+      return !store_->root()
+                  .ask(
+                      "SELECT 1 FROM information_schema.PROCESSLIST WHERE INFO LIKE "
+                      "'%holdfast_doze%' AND STATE IN "
+                      "('User lock', 'User sleep') AND ID = IS_USED_LOCK('" +
+                      bell_of(session) + "')")
+                  .empty();
+    }));
   }
 
   std::uint64_t writes_so_far() {
@@ -156,10 +172,11 @@ TEST_F(MysqlHandOver, AWaiterWhoseTimeIsUpDoesNotGetIt) {
   one_waits();
   now() += 20s;
   EXPECT_EQ(statements_to_release(), 2);
-  EXPECT_THAT(b().answer_doorbell(), IsEmpty());
   EXPECT_EQ(submit(b(), "x", poll(2)).status, Status::not_held);
   EXPECT_EQ(submit(a(), "x", try_acquire(3)).status, Status::granted);
-  EXPECT_THAT(b().answer_doorbell(), IsEmpty());
+  for (const engine::Ring& ring : b().answer_doorbell()) {
+    EXPECT_EQ(ring.token, 0U);  // it may see that it is not in the queue any more
+  }
 }
 
 TEST_F(MysqlHandOver, AWaiterHasUntilTheLastMicrosecond) {
@@ -240,6 +257,7 @@ TEST_F(MysqlHandOver, OddNamesAndLabelsSurvive) {
     ASSERT_TRUE(other) << other.error();
     ASSERT_EQ(submit(a(), name, acquire(turn)).status, Status::granted);
     ASSERT_EQ(submit(**other, name, acquire(turn + 1)).status, Status::queued);
+    sleeps(**other, turn + 1);
     const std::uint64_t before = writes_so_far();
     ASSERT_EQ(submit(a(), name, release(turn)).status, Status::released);
     EXPECT_EQ(writes_so_far() - before, turn == 10 ? 2U : 1U);
@@ -259,6 +277,7 @@ TEST_F(MysqlHandOver, TokensRiseThoughTheClockIsBehindThem) {
   store_->root().ask("UPDATE " + store_->prefix() + "locks SET token = token * 1000");
   token_ = std::stoull(column("token"));
   ASSERT_EQ(submit(b(), "x", acquire(2)).status, Status::queued);
+  sleeps();
   EXPECT_EQ(statements_to_release(), 1);
   const auto rings = wait_for_ring(b());
   ASSERT_EQ(rings.size(), 1U);
@@ -354,8 +373,9 @@ TEST_F(MysqlHandOver, OurOwnNextInLineGoesThroughTheRecord) {
   ASSERT_EQ(submit(a(), "x", next).status, Status::queued);
   EXPECT_EQ(statements_to_release(), 2);
   const auto rings = a().answer_doorbell();
-  ASSERT_EQ(rings.size(), 1U);
-  EXPECT_EQ(rings[0].id, id(2));
+  EXPECT_TRUE(std::any_of(rings.begin(), rings.end(), [](const engine::Ring& ring) {
+    return ring.id == id(2) && ring.token > 0;
+  }));
 }
 
 // Where nobody waits any more it is one statement as well, and says so.
@@ -376,6 +396,10 @@ TEST_F(MysqlHandOver, AWaiterThatMayNotBeWokenGetsTheLockAllTheSame) {
   EXPECT_EQ(submit(b(), "x", poll(2)).status, Status::granted);
   EXPECT_EQ(column("token >= " + std::to_string(token_ + core::kTokenStride)), "1");
   pair_.reset();
+  for (const auto& row : store_->root().ask(
+           "SELECT ID FROM information_schema.PROCESSLIST WHERE USER='" + other + "'")) {
+    store_->root().error_of("KILL " + row.front());
+  }
   store_->drop_user(other);
 }
 
@@ -395,13 +419,18 @@ TEST_F(MysqlHandOver, ARingThatIsEarlierThanTheCommitIsNotLost) {
   // So many names that the doorbell cannot ask about all of them where it goes to sleep, and so
   // many rows that it does not read them all.
   const std::string locks = store_->prefix() + "locks";
-  store_->root().ask(
-      "INSERT INTO " + locks +
-      " SELECT CONCAT('idle', seq), '', '', 0, '1970-01-01', '1970-01-01', 0, NULL, 64, 0, "
-      "REPEAT(x'00', 16), REPEAT(x'00', 16), 1, 0, NULL FROM seq_1_to_5000");
+  std::string idle;
+  for (int i = 0; i < 5000; ++i) {
+    idle += (i == 0 ? "('idle" : ",('idle") + std::to_string(i) +
+            "','','',0,'1970-01-01','1970-01-01',0,64,0,REPEAT(x'00',16),REPEAT(x'00',16),1,0)";
+  }
+  store_->root().ask("INSERT INTO " + locks +
+                     " (name,holder,host,pid,held_since,held_until,waiting,token,ttl_us,"
+                     "request_id,session_id,version,mark) VALUES " +
+                     idle);
   store_->root().ask("ANALYZE TABLE " + locks);
   for (std::uint32_t i = 100; i < 160; ++i) {
-    core::Acquire waiting = acquire(i);
+    core::Acquire waiting = acquire(i, kShared);
     waiting.session = id(2);
     ASSERT_EQ(submit(a(), std::to_string(i), acquire(i + 100)).status, Status::granted);
     ASSERT_EQ(submit(b(), std::to_string(i), waiting).status, Status::queued);
@@ -411,22 +440,12 @@ TEST_F(MysqlHandOver, ARingThatIsEarlierThanTheCommitIsNotLost) {
   one_waits(acquire(1), last);
   const std::string session = "x'" + id(2).hex() + "'";
   const std::string bell = "IS_USED_LOCK('" + bell_of(2) + "')";
-  ASSERT_TRUE(eventually([&] {  // it sleeps
-    EXPECT_THAT(b().answer_doorbell(), IsEmpty());
-    return !store_->root()
-                .ask(
-                    "SELECT 1 FROM information_schema.PROCESSLIST WHERE STATE = 'User lock' AND "
-                    "ID = " +
-                    bell)
-                .empty();
-  }));
   RawMysql other{store_->port_text()};
   other.ask("START TRANSACTION");
   other.ask("UPDATE " + locks + " SET version = version + 1, rest = NULL, " + "request_id = x'" +
             id(255).hex() + "', session_id = " + session +
             ", ttl_us = 30000000, held_until = '1970-01-01 01:10:00' WHERE name = 'x'");
-  other.ask("SET @bell = " + bell);
-  other.ask("EXECUTE IMMEDIATE CONCAT('KILL QUERY ', @bell)");
+  other.ask("KILL QUERY " + store_->root().ask_one("SELECT " + bell));
   std::jthread commits{[&] {
     const bool waited_for = eventually([&] {
       return store_->root()
@@ -457,6 +476,10 @@ TEST(MysqlHandOverCrash, NobodyGetsTheLockOrTheTokenThatItSwallowed) {
   // The clock was ahead once: tokens do not come from it for a while.
   store.root().ask("UPDATE " + store.prefix() + "locks SET token = token * 1000");
   ASSERT_EQ(submit(*pair.b, "x", acquire(2)).status, Status::queued);
+  ASSERT_TRUE(eventually([&] {
+    pair.b->answer_doorbell();
+    return store.sessions_in("User lock") + store.sessions_in("User sleep") > 0;
+  }));
   // From here on it writes its log only when it must.
   store.root().ask("SET GLOBAL innodb_flush_log_at_timeout = 2700");
   store.root().ask("SET GLOBAL innodb_flush_log_at_trx_commit = 0");

@@ -195,9 +195,13 @@ void MysqlDoorbell::look(Look how) {
   if (how != Look::at_locks) {
     sql_.read_notes(packet);
   }
-  if (!names.empty()) {
-    sql_.read_rows(packet, names,
-                   how == Look::settled ? MysqlSql::Reading::settled : MysqlSql::Reading::as_it_is);
+  if (how == Look::settled) {
+    // One after the other: none is kept locked while the next one is waited for.
+    for (const std::string& name : passing_) {
+      sql_.read_settled(packet, name);
+    }
+  } else if (!names.empty()) {
+    sql_.read_rows(packet, names);
   }
   send(Step::looking, std::move(packet), kSleep);
 }
@@ -213,12 +217,14 @@ bool MysqlDoorbell::take_news() {
       rings_.push_back({.id = read_id(notes.cell(i, 0)), .token = 0});
     }
   }
+  passing_.clear();
   std::map<std::string_view, MysqlRow> rows;
-  const std::size_t at = look_ == Look::at_locks ? 0 : 1;
-  if (replies.size() > at) {
-    const MysqlReply& locks = replies.at(at);
-    for (std::size_t i = 0; i < locks.rows(); ++i) {
-      MysqlRow row = read_row(locks, i);
+  for (std::size_t at = look_ == Look::at_locks ? 0 : 1; at < replies.size(); ++at) {
+    for (std::size_t i = 0; i < replies[at].rows(); ++i) {
+      MysqlRow row = read_row(replies[at], i);
+      if (row.row.session == self_ && !row.row.rest.empty() && passing_.size() < kMaxGuarded) {
+        passing_.emplace_back(row.name);
+      }
       rows.emplace(row.name, std::move(row));
     }
   }

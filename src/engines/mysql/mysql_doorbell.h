@@ -61,8 +61,8 @@ class MysqlDoorbell {
   void on_over();
   void connect();
   void hang();
-  // At the locks alone, since most rings are about them; at everything; or at everything once
-  // those who are changing it are done, for whoever rings may do so before the commit.
+  // At the locks alone, since most rings are about them; at everything; or at everything, and at
+  // those locks once more that may be passing to us: who does that rings before the commit.
   enum class Look : std::uint8_t { at_locks, at_all, settled };
   void look(Look how);
   void sleep();
@@ -90,6 +90,7 @@ class MysqlDoorbell {
   bool has_locks_ = true;  // of the server's own
   base::Duration pause_{};
   bool has_notes_ = false;
+  std::vector<std::string> passing_;  // the row said that we are next
   Look look_ = Look::at_all;
   base::Time asleep_since_{};
   std::map<core::RequestId, Expected> expected_;

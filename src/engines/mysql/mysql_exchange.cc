@@ -36,6 +36,7 @@ void MysqlExchange::begin(std::span<const core::Command> batch, engine::Done don
   collisions_ = 0;
   troubles_ = 0;
   tables_made_ = false;
+  passes_on_ = passes_on_ || std::exchange(passes_on_again_, false);
   looks_before_ = context_.doorbell.looks();
   window_ = {};
   window_size_ = kMaxWindow;

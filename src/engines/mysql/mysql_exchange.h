@@ -10,6 +10,7 @@
 
 #include "engine/driver.h"
 #include "engines/mysql/mysql_errors.h"
+#include "engines/mysql/mysql_next.h"
 #include "engines/mysql/mysql_row.h"
 #include "engines/mysql/mysql_session.h"
 #include "engines/mysql/mysql_sql.h"
@@ -78,6 +79,7 @@ class MysqlExchange : public engine::Conversation {
     std::vector<core::Outcome> outcomes;
     std::vector<core::Wake> wakes;
     std::optional<std::uint64_t> fence = std::nullopt;  // to be raised to this
+    mysql::Tokens next = mysql::Tokens::taken;          // of who is next
   };
   enum class Step : std::uint8_t { connect, survey, door, make_tables, plain, read, write, pause };
   // A statement's part in the plain packet: one wish of a line.
@@ -173,6 +175,7 @@ class MysqlExchange : public engine::Conversation {
   std::string crowded_;                     // the name where others stood in the queue of late
   relational::NamesOfLate<64> waited_for_;  // names where somebody waited of late
   bool passes_on_ = true;
+  bool passes_on_again_ = false;  // with the next batch
   Answer answer_ = Answer::verdicts;
   std::size_t committed_at_ = 0;  // replies beyond this are about doorbells
   std::size_t commits_at_ = 0;    // which of our statements is the COMMIT, in a transaction

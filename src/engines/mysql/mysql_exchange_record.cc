@@ -179,8 +179,15 @@ void MysqlExchange::draft(Line& line) {
     apply_commands(draft, draft.entry.record);
     draft.fence.reset();
   }
-  // Whoever revokes what is revoked already wants its holders to be told again.
-  if (draft.entry.record == before && draft.wakes.empty()) {
+  // Whoever revokes what is revoked already wants its holders to be told again. And a grant that
+  // was found may not be on disk yet: it is written once more, and nothing gets there before it.
+  const bool found = std::any_of(
+      draft.outcomes.begin(), draft.outcomes.end(),
+      [](const core::Outcome& outcome) { return outcome.status == core::Status::granted; });
+  if (row != nullptr && mysql::is_same_next(row->row, before, draft.entry.record)) {
+    draft.next = mysql::Tokens::kept;
+  }
+  if (draft.entry.record == before && draft.wakes.empty() && !found) {
     settle_all(line, std::move(draft.outcomes));
   } else {
     drafts_.push_back(std::move(draft));
@@ -224,7 +231,8 @@ void MysqlExchange::send_write() {
   for (Draft& draft : drafts_) {
     draft.line->risked = true;
     (draft.version == 0 ? inserts : updates)
-        .push_back({draft.line->name, draft.version, mysql::row_with_next(draft.entry)});
+        .push_back(
+            {draft.line->name, draft.version, mysql::row_with_next(draft.entry, draft.next)});
     wakes.insert(wakes.end(), draft.wakes.begin(), draft.wakes.end());
   }
   mark_ = base::random_u64() | 1U;

@@ -69,6 +69,7 @@ bool MysqlExchange::on_error(const MysqlError& error) {
       fail_unsettled(as_error(error, context_.options));
       return false;
     case MysqlTrouble::not_ready:
+      rollback_first_ = rollback_first_ || in_transaction_;
       break;
   }
   for (Line& line : window_) {
@@ -108,13 +109,15 @@ bool MysqlExchange::refused_bulk(const MysqlError& error) {
   return true;
 }
 
-// Whoever is next may be an account that we may not wake: nothing was done then.
+// Whoever is next may be an account that we may not wake, or just have gone: nothing was done then.
 bool MysqlExchange::refused_to_ring(const MysqlError& error) {
   if (step_ != Step::plain || answer_ != Answer::passed_on ||
       trouble_of(error) != MysqlTrouble::final) {
     return false;
   }
+  constexpr unsigned kNoSuchThread = 1094;
   passes_on_ = false;
+  passes_on_again_ = error.code == kNoSuchThread;
   rollback_first_ = true;
   return true;
 }

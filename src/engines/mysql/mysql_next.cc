@@ -47,19 +47,29 @@ std::string as_text(const std::string& bytes) {
 
 }  // namespace
 
-LockRow row_with_next(LockEntry entry) {
+LockRow row_with_next(LockEntry entry, Tokens tokens) {
   if (!is_simple(entry)) {
     return row_of(entry);
   }
-  const core::LockRecord& record = entry.record;
-  entry.record =
-      core::LockRecord::from_parts({.limit = record.limit(),
-                                    .last_token = record.last_token() + core::kTokenStride,
-                                    .holders = record.holders(),
-                                    .queue = record.queue()});
+  if (tokens == Tokens::taken) {
+    const core::LockRecord& record = entry.record;
+    entry.record =
+        core::LockRecord::from_parts({.limit = record.limit(),
+                                      .last_token = record.last_token() + core::kTokenStride,
+                                      .holders = record.holders(),
+                                      .queue = record.queue()});
+  }
   LockRow row = row_of(entry);
   row.session = entry.record.queue().front().session;
   return row;
+}
+
+bool is_same_next(const LockRow& row, const core::LockRecord& before,
+                  const core::LockRecord& after) {
+  return !row.rest.empty() && before.queue().size() == 1 && after.queue().size() == 1 &&
+         row.session == before.queue().front().session &&
+         before.queue().front().id == after.queue().front().id &&
+         before.last_token() == after.last_token();
 }
 
 NextSql::NextSql(const core::RequestId& holding, const Party& holder) {

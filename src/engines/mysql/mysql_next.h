@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "engines/mysql/mysql_lock.h"
@@ -15,8 +16,13 @@
 // nor given twice.
 namespace holdfast::engines::mysql {
 
-// The row of a lock. If it is that simple, the record in it no longer has the waiter's tokens.
-LockRow row_with_next(LockEntry entry);
+// The row of a lock. If it is that simple, the record in it no longer has the waiter's tokens:
+// they are taken out of it now, or were when the row was written before.
+enum class Tokens : std::uint8_t { taken, kept };
+LockRow row_with_next(LockEntry entry, Tokens tokens);
+// The row named who is next, and nothing has changed since that matters to its tokens.
+bool is_same_next(const LockRow& row, const core::LockRecord& before,
+                  const core::LockRecord& after);
 
 // Expressions over a row that says who is next. Times are in microseconds.
 struct NextSql {

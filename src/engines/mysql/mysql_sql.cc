@@ -180,7 +180,7 @@ std::size_t MysqlSql::pass_on(std::string& packet, const Wish& give_back, std::u
   append_hex(packet, core::SessionId{});
   packet += ',' + us_.session + ") AND " + next.is_held + " AND " + next.heard +
             "<=" + microseconds() + " AND " + next.waits_until + '>' + microseconds() +
-            " AND IFNULL(@holdfast_bell:=" + bell_in_use("session_id") + ",1)>0)";
+            " AND IFNULL(@holdfast_bell:=" + bell_in_use("session_id") + ",0)>0)";
   const std::size_t rings = ring(packet, on_mariadb);
   packet += ";COMMIT";
   select(packet);
@@ -221,12 +221,18 @@ void MysqlSql::read(std::string& packet, std::span<const std::string_view> names
   packet += ") UNION ALL SELECT NULL,0,0," + microseconds() + ",0,NULL,NULL,NULL,NULL,0,0,0,0,NULL";
 }
 
-void MysqlSql::read_rows(std::string& packet, std::span<const std::string_view> names,
-                         Reading how) const {
+void MysqlSql::read_rows(std::string& packet, std::span<const std::string_view> names) const {
   select(packet);
   packet += " WHERE name IN (";
   append_list(packet, names, [&](std::string_view name) { append_hex(packet, name); });
-  packet += how == Reading::settled ? ") LOCK IN SHARE MODE" : ")";
+  packet += ')';
+}
+
+void MysqlSql::read_settled(std::string& packet, std::string_view name) const {
+  select(packet);
+  packet += " WHERE name=";
+  append_hex(packet, name);
+  packet += " LOCK IN SHARE MODE";
 }
 
 void MysqlSql::read_used(std::string& packet, std::string_view prefix, std::string_view after,

@@ -59,9 +59,10 @@ class MysqlSql {
 
   // All about these locks, and the time; read_row() understands it.
   void read(std::string& packet, std::span<const std::string_view> names) const;
-  // No more than the rows; perhaps once those who are changing them are done.
-  enum class Reading : std::uint8_t { as_it_is, settled };
-  void read_rows(std::string& packet, std::span<const std::string_view> names, Reading how) const;
+  // No more than the rows.
+  void read_rows(std::string& packet, std::span<const std::string_view> names) const;
+  // One, once whoever is changing it is done.
+  void read_settled(std::string& packet, std::string_view name) const;
   // The locks in use whose name starts with it, in order, after a name.
   void read_used(std::string& packet, std::string_view prefix, std::string_view after,
                  std::size_t at_most) const;

@@ -34,14 +34,14 @@ void MysqlSql::sleep(std::string& packet, std::chrono::seconds time, std::span<c
   packet += us_.session;
   packet += ')';
   if (!known.empty()) {
-    packet += "+(SELECT COUNT(*) FROM " + table_ + " WHERE ";
+    packet += "+(SELECT COUNT(*) FROM " + table_ + " FORCE INDEX (PRIMARY) WHERE ";
     bool first = true;
     for (const Known& each : known) {
       packet += std::exchange(first, false) ? "(name=" : " OR (name=";
       append_hex(packet, each.name);
       packet += " AND version<>" + std::to_string(each.version) + ")";
     }
-    packet += ')';
+    packet += " LOCK IN SHARE MODE)";  // who passes a lock on rings before the commit
   }
   const std::string seconds = std::to_string(time.count());
   const std::string door = door_of(session_);
