@@ -462,6 +462,33 @@ TEST_F(MysqlHandOver, ARingThatIsEarlierThanTheCommitIsNotLost) {
   EXPECT_GT(rings[0].token, token_);
 }
 
+// Who finds out by a look that it has the lock may be earlier than the disk, too.
+TEST_F(MysqlHandOver, AGrantThatIsFoundIsWrittenBeforeItIsTold) {
+  one_waits();
+  EXPECT_EQ(statements_to_release(), 1);
+  for (const core::Operation& question : {core::Operation{poll(2)}, core::Operation{acquire(2)}}) {
+    const std::string version = column("version");
+    EXPECT_EQ(submit(b(), "x", question).status, Status::granted);
+    EXPECT_NE(column("version"), version);
+  }
+}
+
+// What a server refuses that is read-only for a while leaves no transaction open, in which later
+// grants would never be committed.
+TEST_F(MysqlHandOver, ARefusedReleaseLeavesNoTransactionBehind) {
+  auto hasty = open_engine(store_->url() + "&timeout=200ms", 3, [this] { return now(); });
+  ASSERT_EQ(submit(b(), "x", acquire(2)).status, Status::granted);
+  ASSERT_EQ(submit(*hasty, "x", acquire(3)).status, Status::queued);
+  ASSERT_EQ(submit(b(), "x", release(2)).status, Status::released);
+  ASSERT_EQ(submit(b(), "x", acquire(2)).status, Status::queued);
+  store_->root().ask("SET GLOBAL read_only = 1");
+  const auto refused = submit(*hasty, "x", release(3));
+  store_->root().ask("SET GLOBAL read_only = 0");
+  EXPECT_EQ(refused.status, Status::failed);
+  EXPECT_EQ(submit(*hasty, "y", acquire(30)).status, Status::granted);
+  EXPECT_EQ(column("COUNT(*)", "y"), "1");
+}
+
 // --- a crash
 
 // What is passed on is told before it is on disk. Lost in a crash, it leaves the waiter where it

@@ -56,6 +56,7 @@ class MysqlClerk {
   Result<void> run_on_values(const std::string& packet);
   Result<void> look_at_values(const std::string& packet);
   void forget_values();
+  bool is_in_a_cluster();  // or cannot say
   Result<bool> try_to_make_fence(std::string_view name, std::uint64_t token);
   void examine(std::vector<Finding>& findings);
   void examine_settings(std::vector<Finding>& findings);

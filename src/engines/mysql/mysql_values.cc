@@ -103,6 +103,17 @@ bool is(std::string_view bytes, const base::Id& id) {
          std::memcmp(bytes.data(), id.bytes.data(), bytes.size()) == 0;
 }
 
+core::ValueOutcome outcome_in(const MysqlReply& reply, const core::ValueWrite& write) {
+  core::ValueOutcome outcome;
+  if (reply.rows() > 0) {
+    const Row row = row_of(reply, 0);
+    outcome.applied = is(row.writer, write.writer);
+    outcome.version = outcome.applied || row.value.bytes ? row.value.version : 0;
+    outcome.written = row.value.written;
+  }
+  return outcome;
+}
+
 }  // namespace
 
 std::string values_schema(const MysqlOptions& options) {
@@ -186,23 +197,35 @@ Result<core::ValueOutcome> MysqlClerk::write_value(const core::ValueWrite& write
       write.expected
           ? change(table, write, "value IS NOT NULL AND version=" + std::to_string(*write.expected))
           : create(table, write);
-  auto done =
-      run_on_values("START TRANSACTION;SET " + std::string{kNow} + "=" + clock() + ";" + statement +
-                    ";" + select_from(table) + " WHERE name=" + hex(write.name) + ";COMMIT");
-  if (!done) {
-    return tl::unexpected{std::move(done.error())};
+  const std::string look = select_from(table) + " WHERE name=" + hex(write.name);
+  const std::string packet = "START TRANSACTION;SET " + std::string{kNow} + "=" + clock() + ";" +
+                             statement + ";" + look + ";COMMIT;" + look;
+  for (int attempt = 0;; ++attempt) {
+    if (auto done = run_on_values(packet); !done) {
+      return tl::unexpected{std::move(done.error())};
+    }
+    const auto& replies = session_.replies();
+    const core::ValueOutcome outcome = outcome_in(replies.at(replies.size() - 3), write);
+    const core::ValueOutcome after = outcome_in(replies.back(), write);
+    if (!outcome.applied || after.applied || !is_in_a_cluster()) {
+      return outcome;
+    }
+    if (after.version == outcome.version) {
+      return after;
+    }
+    if (after.version > outcome.version || attempt == kCollisions) {
+      return fail(ErrorCode::outcome_unknown,
+                  "the cluster may have undone the write, and others have written since");
+    }
   }
-  const auto& replies = session_.replies();
-  const MysqlReply& reply = replies.at(replies.size() - 2);
-  if (reply.rows() == 0) {
-    return core::ValueOutcome{};
-  }
-  const Row row = row_of(reply, 0);
-  core::ValueOutcome outcome;
-  outcome.applied = is(row.writer, write.writer);
-  outcome.version = outcome.applied || row.value.bytes ? row.value.version : 0;
-  outcome.written = row.value.written;
-  return outcome;
+}
+
+// A node of a Galera cluster may undo a transaction for another node's sake and call its COMMIT a
+// success all the same.
+bool MysqlClerk::is_in_a_cluster() {
+  const auto asked = run("SHOW VARIABLES LIKE 'wsrep_on'");
+  return !asked ||
+         (session_.replies().back().rows() > 0 && session_.replies().back().cell(0, 1) == "ON");
 }
 
 Result<std::vector<core::NamedValue>> MysqlClerk::list_values(std::string_view prefix) {
