@@ -110,7 +110,7 @@ TEST_F(PostgresHandOver, AReleaseWithOneWaiterIsOneStatement) {
 
 TEST_F(PostgresHandOver, TheRowTellsPeopleWhoIsNextAndThenWhoHolds) {
   one_waits();
-  EXPECT_THAT(column("parties"), HasSubstr("passes to"));
+  EXPECT_THAT(column("parties"), HasSubstr("passes on to"));
   EXPECT_THAT(column("parties"), HasSubstr("test 2"));
   now_ += 2s;
   EXPECT_EQ(statements_to_release(), 1);
@@ -320,7 +320,7 @@ TEST_F(PostgresHandOver, WithoutTokensLeftTheRecordDecides) {
   store_->sql().run("UPDATE " + store_->schema() + ".locks SET last_token = " +
                     std::to_string(core::kMaxToken - core::kTokenStride));
   ASSERT_EQ(submit(*b_, "x", acquire(2)).status, Status::queued);
-  EXPECT_THAT(column("parties"), ::testing::Not(HasSubstr("passes to")));
+  EXPECT_THAT(column("parties"), ::testing::Not(HasSubstr("passes on to")));
   EXPECT_EQ(statements_to_release(), 2);
   expect_granted(2);  // the last block
 }
@@ -330,8 +330,23 @@ TEST_F(PostgresHandOver, WithoutTheLineTheRecordDecides) {
   one_waits();
   store_->sql().run(
       "UPDATE " + store_->schema() +
-      ".locks SET parties = regexp_replace(parties, '^[^\\n]*passes to[^\\n]*\\n', '')");
-  ASSERT_THAT(column("parties"), ::testing::Not(HasSubstr("passes to")));
+      ".locks SET parties = regexp_replace(parties, '^[^\\n]*passes on to[^\\n]*\\n', '')");
+  ASSERT_THAT(column("parties"), ::testing::Not(HasSubstr("passes on to")));
+  EXPECT_EQ(statements_to_release(), 2);
+  expect_granted(2);
+}
+
+// Before it said when the waiter was last heard, it had another marker: nothing of it is read.
+TEST_F(PostgresHandOver, WithALineOfAnOlderVersionTheRecordDecides) {
+  one_waits();
+  store_->sql().run("UPDATE " + store_->schema() +
+                    ".locks SET parties = regexp_replace(parties, "
+                    "'^([^\\t]*\\t)passes on to((\\t[^\\t]*){9})\\t[^\\t]*\\t\\n', "
+                    "E'\\\\1passes to\\\\2\\t\\n')");
+  ASSERT_EQ(column("array_length(string_to_array(split_part(parties, E'\\n', 1), E'\\t'), 1)"),
+            "12")
+      << "11 fields, and what the last tab ends";
+  ASSERT_THAT(column("parties"), HasSubstr("\tpasses to\t"));
   EXPECT_EQ(statements_to_release(), 2);
   expect_granted(2);
 }

@@ -106,6 +106,8 @@ engine::Task<Result<std::vector<LockInfo>>> EtcdRecipe::list(std::string prefix)
   co_return infos;
 }
 
+// What is noted leaves the names as they stand: our own keys may go on to others meanwhile, and are
+// known by what stands in them.
 engine::Task<Outcome> EtcdRecipe::revoke(std::string dir, core::Revoke wanted) {
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     EtcdRange found;
@@ -115,7 +117,8 @@ engine::Task<Outcome> EtcdRecipe::revoke(std::string dir, core::Revoke wanted) {
     }
     EtcdTransaction transaction;
     std::uint32_t count = 0;
-    for (const Entrant& each : line_of(std::move(found.keys))) {
+    const auto line = line_up(std::move(found.keys));
+    for (const Entrant& each : line) {
       if (!each.holds) {
         continue;
       }
@@ -138,7 +141,7 @@ engine::Task<Outcome> EtcdRecipe::revoke(std::string dir, core::Revoke wanted) {
       co_return Outcome{.status = Status::done};
     }
     EtcdTransactionAnswer answer;
-    problem = co_await transact(std::move(transaction), answer);
+    problem = co_await transact_on(line, std::move(transaction), answer);
     if (problem) {
       co_return engine::failed(*std::move(problem));
     }
@@ -147,6 +150,24 @@ engine::Task<Outcome> EtcdRecipe::revoke(std::string dir, core::Revoke wanted) {
     }
   }
   co_return engine::failed(etcd_keeps_changing());
+}
+
+// Whoever has one of these keys now does not pass it on as it is while the note may still come.
+engine::Task<std::optional<Error>> EtcdRecipe::transact_on(const std::vector<Entrant>& line,
+                                                           EtcdTransaction transaction,
+                                                           EtcdTransactionAnswer& answer) {
+  auto problem = co_await transact(std::move(transaction), answer);
+  if (problem && problem->code == ErrorCode::outcome_unknown) {
+    const std::lock_guard lock{mutex_};
+    for (Entrant each : line) {
+      name_heir(each);
+      const auto place = each.request ? places_.find(*each.request) : places_.end();
+      if (place != places_.end() && place->second.key == each.key.key) {
+        place->second.in_doubt_at = each.key.mod_revision;
+      }
+    }
+  }
+  co_return problem;
 }
 
 // The total stands in every key. Those who hold are marked: they go on holding,
@@ -163,7 +184,7 @@ engine::Task<Outcome> EtcdRecipe::resize(std::string dir, std::uint32_t limit) {
     if (problem) {
       co_return engine::failed(*std::move(problem));
     }
-    const auto line = line_of(std::move(found.keys));
+    const auto line = line_up(std::move(found.keys));
     if (line.empty()) {
       co_return Outcome{.status = Status::not_held};
     }
@@ -191,7 +212,7 @@ engine::Task<Outcome> EtcdRecipe::resize(std::string dir, std::uint32_t limit) {
            .keep_lease = !hopeless});
     }
     EtcdTransactionAnswer answer;
-    problem = co_await transact(std::move(transaction), answer);
+    problem = co_await transact_on(line, std::move(transaction), answer);
     if (problem) {
       co_return engine::failed(*std::move(problem));
     }

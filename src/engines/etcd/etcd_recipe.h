@@ -117,6 +117,7 @@ class EtcdRecipe {
     // A note of ours for the key as of this revision may still come, as long as it has that.
     std::int64_t in_doubt_at = 0;
     bool put_in_doubt = false;  // one of the puts of its key may come after all else
+    bool is_in_doubt() const noexcept { return put_in_doubt || in_doubt_at == mod_revision; }
   };
   struct Lease {
     std::int64_t seconds = 0;
@@ -178,6 +179,11 @@ class EtcdRecipe {
   // etcd_admin.cc
   engine::Task<core::Outcome> revoke(std::string dir, core::Revoke wanted);
   engine::Task<core::Outcome> resize(std::string dir, std::uint32_t limit);
+  // With notes for those in this line, by the names that stand in their keys; it must live until
+  // the end.
+  engine::Task<std::optional<Error>> transact_on(const std::vector<Entrant>& line,
+                                                 EtcdTransaction transaction,
+                                                 EtcdTransactionAnswer& answer);
   // How long they have been there is said as of that moment, by the clocks of all.
   engine::Task<LockInfo> describe(std::string name, std::vector<Entrant> line, engine::Ages ages);
 

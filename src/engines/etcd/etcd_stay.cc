@@ -23,7 +23,7 @@ engine::Task<std::optional<Outcome>> EtcdRecipe::stay(std::string dir, core::Req
   const base::Time started = base::BootClock::now();
   const core::Acquire& next = wanted.next;
   if (!old.held || old.upgrading || old.mod_revision == 0 || old.ttl != next.ttl ||
-      old.in_doubt_at == old.mod_revision || old.put_in_doubt) {
+      old.is_in_doubt()) {
     co_return std::nullopt;
   }
   EtcdRange found;
@@ -62,7 +62,8 @@ bool EtcdRecipe::succeed(const core::RequestId& before, const core::RequestId& i
   {
     const std::lock_guard lock{mutex_};
     const auto found = places_.find(before);
-    if (found == places_.end() || found->second.ending || places_.contains(id)) {
+    if (found == places_.end() || found->second.ending || found->second.is_in_doubt() ||
+        places_.contains(id)) {
       return false;
     }
     watch = found->second.watch;

@@ -72,7 +72,7 @@ std::string prepare_next(core::LockRecord& record, const relational::Parties& pa
   const core::Waiter& next = record.queue().front();
   const auto found = parties.find(next.session);
   const Party party = found == parties.end() ? Party{} : found->second;
-  std::string line = uuid(record.holders().front().id) + "\tpasses to";
+  std::string line = uuid(record.holders().front().id) + "\tpasses on to";
   for (const std::string& field :
        {uuid(next.id), uuid(next.session), std::to_string(record.last_token() + 1),
         interval_text(next.ttl), interval_text(std::min(next.ttl, next.window)),

@@ -10,7 +10,7 @@
 // release does so, and what the row then is. It is written with the record, never without it, and
 // everybody who changes the record writes it anew. Its fields, between tabs:
 //
-//   1 the holder's request   2 "passes to"   3 request   4 session   5 token   6 ttl
+//   1 the holder's request   2 "passes on to"   3 request   4 session   5 token   6 ttl
 //   7 ttl at first   8 when it stops waiting   9 label   10 host   11 pid   12 when it was heard
 //
 // It counts its first ttl from when it was last heard. A release that is older than that, because

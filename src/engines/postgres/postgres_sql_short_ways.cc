@@ -32,7 +32,7 @@ t AS (UPDATE {s}.locks l SET version = l.version + 1, token = {next token},
   FROM c WHERE l.name = $2::text AND l.until > c.now AND CASE
     WHEN l.record IS NULL THEN l.request = $3::uuid AND l.parties IS NULL
     WHEN l.fenced THEN false
-    WHEN starts_with(l.parties, $3::uuid::text || E'\t')
+    WHEN starts_with(l.parties, $3::uuid::text || E'\tpasses on to\t')
       THEN {next waits until} > c.now AND {next was heard} <= c.now
     ELSE false END
   RETURNING l.name, l.token, l.ttl,
