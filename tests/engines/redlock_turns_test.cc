@@ -162,6 +162,34 @@ TEST_F(RedlockTurns, ANameMayComeSeveralTimesInOneBatch) {
   EXPECT_GE(second[3].token, second[1].token + core::kTokenStride);
 }
 
+// They lie behind the same prefix as the locks.
+TEST_F(RedlockTurns, KeysOfTheNodesOwnAreNoLocks) {
+  const auto engine = open("first_start=true&prefix=p:");
+  until_granted(*engine, acquire(1));
+  for (std::size_t i = 0; i < 3; ++i) {
+    ASSERT_TRUE(eventually([&] { return node(i).ask({"EXISTS", "p:x"}).integer == 1; }));
+  }
+  const auto outcomes = submit(*engine, {{"a", acquire(2)},
+                                         {"holdfast:redlock", core::Revoke{.now = true}},
+                                         {"holdfast:redlock", acquire(3)},
+                                         {"holdfast:token:p:b", acquire(4)},
+                                         {"holdfast:waiters:p:b", acquire(5)},
+                                         {"holdfast:waiters:p:b:who", release(5)},
+                                         {"b", acquire(6)}});
+  for (std::size_t i = 1; i < 6; ++i) {
+    ASSERT_TRUE(outcomes[i].error) << i;
+    EXPECT_EQ(outcomes[i].error->code, ErrorCode::invalid_argument) << i;
+    EXPECT_NE(outcomes[i].error->text.find("holdfast:token:"), std::string::npos);
+  }
+  EXPECT_EQ(outcomes.front().status, Status::granted);
+  EXPECT_EQ(outcomes.back().status, Status::granted);
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(node(i).ask({"EXISTS", "p:holdfast:redlock"}).integer, 1) << "it would not count";
+  }
+  EXPECT_EQ(engine->show("holdfast:redlock").error().code, ErrorCode::invalid_argument);
+  EXPECT_EQ(submit(*engine, "not:holdfast:redlock", acquire(7)).status, Status::granted);
+}
+
 // Earlier versions kept what a node knows of itself in a hash.
 TEST_F(RedlockTurns, ANodeStaysAsOldAsItWas) {
   for (std::size_t i = 0; i < 3; ++i) {

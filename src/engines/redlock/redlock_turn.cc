@@ -72,7 +72,7 @@ RedlockTurn::RedlockTurn(const RedlockOptions& options, const engine::EngineOpti
       proposals_{nodes_.size()} {}
 
 std::optional<Error> RedlockTurn::objection(const core::Command& command) const {
-  if (auto good = engine::check_name(command.name); !good) {
+  if (auto good = RedlockOptions::check_name(command.name); !good) {
     return good.error();
   }
   if (auto wrong = core::objection(command.operation)) {
