@@ -1,6 +1,7 @@
 // What a turn leaves behind for the next one: connections, votes, waiters.
 #include <thread>
 
+#include "engines/redlock/redlock_script.h"
 #include "support/fault_proxy.h"
 #include "support/redlock_test.h"
 
@@ -160,6 +161,94 @@ TEST_F(RedlockTurns, ANameMayComeSeveralTimesInOneBatch) {
     EXPECT_EQ(second[granted].status, Status::granted);
   }
   EXPECT_GE(second[3].token, second[1].token + core::kTokenStride);
+}
+
+// They lie behind the same prefix as the locks.
+TEST_F(RedlockTurns, KeysOfTheNodesOwnAreNoLocks) {
+  const auto engine = open("first_start=true&prefix=p:");
+  until_granted(*engine, acquire(1));
+  for (std::size_t i = 0; i < 3; ++i) {
+    ASSERT_TRUE(eventually([&] { return node(i).ask({"EXISTS", "p:x"}).integer == 1; }));
+  }
+  const auto outcomes = submit(*engine, {{"a", acquire(2)},
+                                         {"holdfast:redlock", core::Revoke{.now = true}},
+                                         {"holdfast:redlock", acquire(3)},
+                                         {"holdfast:token:p:b", acquire(4)},
+                                         {"holdfast:waiters:p:b", acquire(5)},
+                                         {"holdfast:waiters:p:b:who", release(5)},
+                                         {"b", acquire(6)}});
+  for (std::size_t i = 1; i < 6; ++i) {
+    ASSERT_TRUE(outcomes[i].error) << i;
+    EXPECT_EQ(outcomes[i].error->code, ErrorCode::invalid_argument) << i;
+    EXPECT_NE(outcomes[i].error->text.find("holdfast:token:"), std::string::npos);
+  }
+  EXPECT_EQ(outcomes.front().status, Status::granted);
+  EXPECT_EQ(outcomes.back().status, Status::granted);
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(node(i).ask({"EXISTS", "p:holdfast:redlock"}).integer, 1) << "it would not count";
+  }
+  EXPECT_EQ(engine->show("holdfast:redlock").error().code, ErrorCode::invalid_argument);
+  EXPECT_EQ(submit(*engine, "not:holdfast:redlock", acquire(7)).status, Status::granted);
+}
+
+// Nobody waits for the answer to what is told: the next turn finds that it was not understood.
+TEST_F(RedlockTurns, AVoteIsGivenBackThoughTheScriptIsForgottenMeanwhile) {
+  const auto proxies = line_up();
+  const auto engine = open_engine(url_of(ports_of(proxies), "first_start=true&node_timeout=3s"));
+  until_granted(*engine, acquire(1));
+  for (std::size_t i = 0; i < 2; ++i) {
+    node(i).ask({"SET", "y", "theirs", "PX", "30000"});
+  }
+  for (const auto& proxy : proxies) {
+    proxy->delay(Way::from_store, 300ms);
+  }
+  std::thread forgets{[&] {
+    EXPECT_TRUE(eventually([&] { return node(2).ask({"EXISTS", "y"}).integer == 1; }));
+    for (std::size_t i = 0; i < 3; ++i) {
+      node(i).ask({"SCRIPT", "FLUSH"});
+    }
+  }};
+  EXPECT_EQ(submit(*engine, "y", try_acquire(2)).status, Status::busy);
+  forgets.join();
+  EXPECT_EQ(submit(*engine, "z", acquire(3)).status, Status::granted);
+  EXPECT_TRUE(eventually(
+      [&] {
+        return node(2).ask({"EXISTS", "y"}).integer == 0;
+      },
+      10s))
+      << "long before the ttl";
+}
+
+// Another client has taught the script since, so that the next question came through first.
+TEST_F(RedlockTurns, AVoteThatWasGivenMeanwhileIsNotTakenBack) {
+  const auto proxies = line_up();
+  const auto engine = open_engine(url_of(ports_of(proxies), "first_start=true&node_timeout=3s"));
+  until_granted(*engine, acquire(1));
+  const auto at_all = [&](std::initializer_list<std::string_view> words) {
+    for (std::size_t i = 0; i < 3; ++i) {
+      node(i).ask(words);
+    }
+  };
+  at_all({"SET", "y", "theirs", "PX", "30000"});
+  for (const auto& proxy : proxies) {
+    proxy->delay(Way::from_store, 300ms);
+  }
+  std::thread forgets{[&] {
+    EXPECT_TRUE(eventually([&] {
+      return node(2).ask({"EXISTS", "holdfast:waiters:y"}).integer == 1;
+    }));
+    at_all({"SCRIPT", "FLUSH"});
+  }};
+  EXPECT_EQ(submit(*engine, "y", acquire(2)).status, Status::queued);
+  forgets.join();
+  std::this_thread::sleep_for(50ms);  // it has been told, and was not understood
+  at_all({"SCRIPT", "LOAD", engines::kRedlockScript});
+  at_all({"DEL", "y"});
+  ASSERT_EQ(submit(*engine, "y", poll(2)).status, Status::granted);
+  std::this_thread::sleep_for(100ms);
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(node(i).ask({"EXISTS", "y"}).integer, 1) << "node " << i;
+  }
 }
 
 // Earlier versions kept what a node knows of itself in a hash.

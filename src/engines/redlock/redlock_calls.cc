@@ -113,19 +113,61 @@ void RedlockTurn::compose() {
   usual_call_ = call(said_, false, false);
 }
 
+void RedlockTurn::say_told(Said& said, const Told& told) const {
+  if (told.token != 0) {
+    say_written(said, told.name, told.id, told.token);
+  } else {
+    say_with(said, 'F', told.name, owner_of(told.id));
+  }
+}
+
 // Everywhere; nobody waits for the answers. One call, however much it is: what a node owes us
 // says how far it is behind.
 void RedlockTurn::send_what_is_told() {
-  const Said told = std::exchange(told_, {});
-  if (told.count > 0) {
-    nodes_.tell(call(told, false, false));
+  if (told_.empty()) {
+    return;
+  }
+  last_told_ = std::exchange(told_, {});
+  told_tag_ = ++tag_;
+  Said said;
+  for (const Told& each : last_told_) {
+    say_told(said, each);
+  }
+  nodes_.tell(told_tag_, call(said, false, false));
+}
+
+// Has been asked for again, or is held.
+bool RedlockTurn::is_wanted(const core::RequestId& id) const {
+  return held_.contains(id) || std::any_of(items_.begin(), items_.end(), [&](const Item& item) {
+           const auto* acquire = std::get_if<core::Acquire>(&item.sent);
+           return acquire != nullptr && item.step != Step::over && acquire->id == id;
+         });
+}
+
+// To a node that did not know the script. What was asked since has overtaken it: a vote that was
+// given meanwhile must not be taken back.
+void RedlockTurn::tell_again(std::size_t node) {
+  Said said;
+  for (const Told& each : last_told_) {
+    if (each.token != 0 || !is_wanted(each.id)) {
+      say_told(said, each);
+    }
+  }
+  if (said.count == 0) {
+    nodes_[node].teach();
+  } else {
+    nodes_[node].ask(0, call(said, true, false));
   }
 }
 
 // Also where we were refused or heard nothing. With whatever else is to be told when the round
 // is over.
 void RedlockTurn::let_go(std::size_t index, const core::RequestId& id) {
-  say_with(told_, 'F', batch_[index].name, owner_of(id));
+  told_.push_back({.name = batch_[index].name, .id = id});
+}
+
+void RedlockTurn::note_written(std::size_t index, const core::RequestId& id) {
+  told_.push_back({.name = batch_[index].name, .id = id, .token = items_[index].token});
 }
 
 }  // namespace holdfast::engines

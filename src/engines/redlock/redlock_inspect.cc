@@ -116,8 +116,7 @@ Result<std::vector<std::string>> RedlockEngine::keys_of(std::size_t node, std::s
     cursor = page->items[0].text;
     for (const RespValue& each : page->items[1].items) {
       std::string name;
-      if (spelling.name_of(each.text, name) && !name.starts_with(kRedlockTokens) &&
-          name != kRedlockSelf) {
+      if (spelling.name_of(each.text, name) && !is_redlock_key(name)) {
         names.push_back(std::move(name));
       }
     }
@@ -203,7 +202,7 @@ Result<LockInfo> RedlockEngine::show(std::string_view name) {
   if (inherited()) {
     return tl::unexpected{engine::inherited_by_fork()};
   }
-  if (auto good = engine::check_name(name); !good) {
+  if (auto good = RedlockOptions::check_name(name); !good) {
     return tl::unexpected{good.error()};
   }
   const std::lock_guard lock{desk_mutex_};

@@ -51,11 +51,11 @@ const std::vector<short>& RedlockNodes::look() {
   return found_;
 }
 
-void RedlockNodes::tell(std::string_view call) {
+void RedlockNodes::tell(std::uint64_t tag, std::string_view call) {
   std::vector<RedlockNode::Answer> late;
   for (const auto& node : nodes_) {
     if (node->is_ready()) {
-      node->ask(0, call);
+      node->ask(tag, call);
       node->advance(0, late);
     }
   }

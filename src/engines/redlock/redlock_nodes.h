@@ -28,7 +28,7 @@ class RedlockNodes {
   const std::vector<short>& look();
 
   // Nobody waits for the answers.
-  void tell(std::string_view call);
+  void tell(std::uint64_t tag, std::string_view call);
 
  private:
   struct Watched {

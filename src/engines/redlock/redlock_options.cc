@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <charconv>
 
+#include "engine/batch.h"
 #include "engine/credentials.h"
 #include "engine/query.h"
+#include "engines/redlock/redlock_script.h"
 
 namespace holdfast::engines {
 namespace {
@@ -77,6 +79,15 @@ Result<RedlockOptions> RedlockOptions::from(const engine::Url& url) {
     return tl::unexpected{good.error()};
   }
   return options;
+}
+
+Result<void> RedlockOptions::check_name(std::string_view name) {
+  if (is_redlock_key(name)) {
+    return fail(ErrorCode::invalid_argument,
+                "names that begin with holdfast:redlock, holdfast:token: or holdfast:waiters: are "
+                "keys that the nodes keep for themselves: choose another");
+  }
+  return engine::check_name(name);
 }
 
 RedisOptions RedlockOptions::node(std::size_t which) const {

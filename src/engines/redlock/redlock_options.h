@@ -25,6 +25,7 @@ struct RedlockOptions {
   static Result<RedlockOptions> from(const engine::Url& url);
 
   RedisOptions node(std::size_t which) const;  // as one Redis
+  static Result<void> check_name(std::string_view name);
   std::string key(std::string_view name) const { return prefix + std::string{name}; }
 };
 

@@ -33,6 +33,11 @@ inline constexpr std::string_view kRedlockBells = "holdfast:bell:";
 inline constexpr std::string_view kRedlockSelf = "holdfast:redlock";
 inline constexpr std::string_view kRedlockTokens = "holdfast:token:";
 inline constexpr std::string_view kRedlockWaiters = "holdfast:waiters:";
+// Behind the prefix lie our own keys as well: a lock of such a name would be one of them.
+constexpr bool is_redlock_key(std::string_view name) {
+  return name.starts_with(kRedlockSelf) || name.starts_with(kRedlockTokens) ||
+         name.starts_with(kRedlockWaiters);
+}
 inline constexpr std::size_t kRedlockHead = 3;
 inline constexpr char kTookIt = 't';
 inline constexpr char kGaveBack = 'r';

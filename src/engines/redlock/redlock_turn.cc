@@ -72,7 +72,7 @@ RedlockTurn::RedlockTurn(const RedlockOptions& options, const engine::EngineOpti
       proposals_{nodes_.size()} {}
 
 std::optional<Error> RedlockTurn::objection(const core::Command& command) const {
-  if (auto good = engine::check_name(command.name); !good) {
+  if (auto good = RedlockOptions::check_name(command.name); !good) {
     return good.error();
   }
   if (auto wrong = core::objection(command.operation)) {
@@ -191,22 +191,30 @@ void RedlockTurn::pump_nodes() {
   }
 }
 
+// The node has forgotten the script.
+void RedlockTurn::say_in_full(std::size_t node, std::uint64_t tag, bool too_late, base::Time now) {
+  if (!too_late) {
+    nodes_[node].ask(tag_, call_for(node, true, now));
+  } else if (tag != 0 && tag == told_tag_) {
+    tell_again(node);
+  } else {
+    nodes_[node].teach();
+  }
+  std::vector<RedlockNode::Answer> more;
+  nodes_[node].advance(0, more);
+}
+
 void RedlockTurn::on_answer(std::size_t node, const RedlockNode::Answer& answer, base::Time now) {
   if (answer.clock != 0) {
     proposals_.note(node, answer.clock, answer.asked, now);
   }
+  const bool too_late = answer.tag != tag_ || (phase_ != Phase::asking && phase_ != Phase::writing);
   const RespValue* reply = answer.reply ? &*answer.reply : nullptr;
-  const bool knows = reply == nullptr || !reply->is_error() || !reply->text.starts_with("NOSCRIPT");
-  if (answer.tag != tag_ || (phase_ != Phase::asking && phase_ != Phase::writing)) {
-    if (!knows) {
-      nodes_[node].teach();
-    }
-    return;  // too late
+  if (reply != nullptr && reply->is_error() && reply->text.starts_with("NOSCRIPT")) {
+    say_in_full(node, answer.tag, too_late, now);
+    return;
   }
-  if (!knows) {
-    nodes_[node].ask(tag_, call_for(node, true, now));
-    std::vector<RedlockNode::Answer> more;
-    nodes_[node].advance(0, more);
+  if (too_late) {
     return;
   }
   const Step step = phase_ == Phase::writing ? Step::write : Step::ask;

@@ -50,6 +50,11 @@ class RedlockTurn : public engine::Conversation {
     bool revoked = false;
     bool answered = false;  // by a majority
   };
+  struct Told {
+    std::string name;
+    core::RequestId id;
+    std::uint64_t token = 0;  // that was written; 0: let go
+  };
   enum class Phase : std::uint8_t { asking, writing, pausing, over };
 
   std::optional<Error> objection(const core::Command& command) const;
@@ -60,6 +65,7 @@ class RedlockTurn : public engine::Conversation {
   std::string call_for(std::size_t node, bool in_full, base::Time now) const;
   void pump_nodes();
   void on_answer(std::size_t node, const RedlockNode::Answer& answer, base::Time now);
+  void say_in_full(std::size_t node, std::uint64_t tag, bool too_late, base::Time now);
   static core::Outcome outcome_of(const Item& item, std::string_view& said);
   void take(std::size_t node, Item& item, const core::Outcome& said, const std::string& refusal);
   bool decided() const;
@@ -75,7 +81,10 @@ class RedlockTurn : public engine::Conversation {
   void after_writing(base::Time now);
   // Nobody waits for the answer.
   void let_go(std::size_t index, const core::RequestId& id);
+  void note_written(std::size_t index, const core::RequestId& id);
   void send_what_is_told();
+  bool is_wanted(const core::RequestId& id) const;
+  void tell_again(std::size_t node);
 
   // Commands for a call of the script.
   struct Said {
@@ -94,6 +103,7 @@ class RedlockTurn : public engine::Conversation {
                    std::uint64_t token) const;
   void say_with(Said& said, char letter, const std::string& name, std::string_view word) const;
   std::string other_key(std::string_view what, const std::string& key) const;
+  void say_told(Said& said, const Told& told) const;
   std::string call(const Said& said, bool in_full, bool young) const;
 
   Error unreachable(const Item& item) const;
@@ -116,9 +126,11 @@ class RedlockTurn : public engine::Conversation {
   engine::Outcomes outcomes_;
   std::vector<Item> items_;
   Phase phase_ = Phase::over;
-  Said said_;               // to all nodes, in this round
-  std::string usual_call_;  // with it
-  Said told_;               // when the round is over
+  Said said_;                    // to all nodes, in this round
+  std::string usual_call_;       // with it
+  std::vector<Told> told_;       // when the round is over
+  std::vector<Told> last_told_;  // in case a node does not know the script
+  std::uint64_t told_tag_ = 0;
   std::uint64_t tag_ = 0;
   std::vector<bool> asked_;  // nodes that got this round's call
   base::Time deadline_{};

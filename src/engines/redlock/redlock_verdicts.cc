@@ -125,7 +125,7 @@ void RedlockTurn::judge_acquire(std::size_t index, const core::Acquire& asked, b
         deny(index, asked);
       } else if (item.quorum.took_proposal()) {
         if (hopefuls_.contains(asked.id) || (asked.queue && item.quorum.count(Kind::others) > 0)) {
-          say_written(told_, batch_[index].name, asked.id, item.token);  // that it waits no longer
+          note_written(index, asked.id);  // that it waits no longer
         }
         grant(index, asked, *validity);
       } else {
