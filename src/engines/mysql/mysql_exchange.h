@@ -98,6 +98,8 @@ class MysqlExchange : public engine::Conversation {
   // Each sends a packet, or returns false if there is nothing left to do.
   bool start_window();
   void send_plain();
+  void send_pass_on(const MysqlSql::Wish& give_back);
+  void send_in_transaction(std::span<const MysqlSql::Wish> wishes);
   void send_requeue(Line& line);
   bool may_pass_on() const;
   std::vector<MysqlSql::Wish> make_wishes();

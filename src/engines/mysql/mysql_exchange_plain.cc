@@ -62,24 +62,12 @@ void MysqlExchange::send_plain() {
   }
   std::string packet;
   if (may_pass_on()) {
-    answer_ = Answer::passed_on;
-    in_transaction_ = true;
-    commits_at_ = context_.sql.pass_on(packet, wishes.front(), mark_, on_mariadb_);
-    send(Step::plain, std::move(packet));
+    send_pass_on(wishes.front());
     return;
   }
   in_transaction_ = !has_returning_;
   if (!has_returning_) {
-    packet = "START TRANSACTION";
-    context_.sql.ask(packet, wishes, mark_);
-    context_.sql.read(packet, unsettled_names());
-    packet += ";COMMIT";
-    commits_at_ = 3;
-    if (!trusts_autocommit_) {
-      context_.sql.read_marked(packet, unsettled_names(), mark_, wishes.size());
-    }
-    answer_ = Answer::read;
-    send(Step::plain, std::move(packet));
+    send_in_transaction(wishes);
     return;
   }
   if (others.empty() && is_exchange()) {
@@ -108,6 +96,27 @@ void MysqlExchange::send_plain() {
   if (!others.empty()) {
     context_.sql.read(packet, others);
   }
+  send(Step::plain, std::move(packet));
+}
+
+void MysqlExchange::send_pass_on(const MysqlSql::Wish& give_back) {
+  answer_ = Answer::passed_on;
+  in_transaction_ = true;
+  std::string packet;
+  commits_at_ = context_.sql.pass_on(packet, give_back, mark_, on_mariadb_);
+  send(Step::plain, std::move(packet));
+}
+
+void MysqlExchange::send_in_transaction(std::span<const MysqlSql::Wish> wishes) {
+  std::string packet = "START TRANSACTION";
+  context_.sql.ask(packet, wishes, mark_);
+  context_.sql.read(packet, unsettled_names());
+  packet += ";COMMIT";
+  commits_at_ = 3;
+  if (!trusts_autocommit_) {
+    context_.sql.read_marked(packet, unsettled_names(), mark_, wishes.size());
+  }
+  answer_ = Answer::read;
   send(Step::plain, std::move(packet));
 }
 
