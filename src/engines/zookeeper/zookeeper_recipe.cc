@@ -89,6 +89,7 @@ std::string ZookeeperRecipe::note_text(const core::RequestId& id, std::uint32_t 
       .text();
 }
 
+// NOLINTNEXTLINE(readability-function-size): the recipe, step by step
 engine::Task<Outcome> ZookeeperRecipe::enqueue(std::string dir, core::Acquire wanted, Step step) {
   if (!is_known(dir)) {
     co_await note_of(dir, 0, 0);  // a wrong guess would cost it its place in the queue
